@@ -1,0 +1,77 @@
+"""Every exception that ksched raises, as one tree.
+
+    KschedError
+    ├── ObjectError                 an object from the API server cannot be understood
+    │   ├── QuantityError           a resource quantity that Kubernetes would refuse
+    │   └── SelectorError           a label or node selector that cannot be parsed
+    ├── ConfigurationError          the scheduler's configuration is wrong (with the field's path)
+    ├── CacheError                  a change that contradicts what the cache holds
+    ├── PluginError                 a plugin is missing, wrong, or failed
+    ├── ClientError                 talking to the API server failed
+    │   ├── KubeconfigError         no usable credentials or address
+    │   ├── ConnectionFailed        no answer: refused, reset, timed out, or not HTTP
+    │   └── ApiError                an answer with an error `Status`
+    └── SandboxError                the embedded API server cannot start
+
+Expected outcomes of scheduling are values (`framework.Status`), not exceptions.
+"""
+
+from __future__ import annotations
+
+
+class KschedError(Exception):
+    """The root of what ksched raises on purpose."""
+
+
+class ObjectError(KschedError):
+    """An object from the API server cannot be understood; the message names the field."""
+
+
+class QuantityError(ObjectError):
+    """A resource quantity that Kubernetes would refuse."""
+
+
+class SelectorError(ObjectError):
+    """A label or node selector that cannot be parsed."""
+
+
+class ConfigurationError(KschedError):
+    """The scheduler's configuration is wrong; the message starts with the field's path."""
+
+
+class CacheError(KschedError):
+    """A change that contradicts what the cache holds."""
+
+
+class PluginError(KschedError):
+    """A plugin is missing, does not implement what it is enabled for, or failed."""
+
+
+class ClientError(KschedError):
+    """Talking to the API server failed."""
+
+
+class KubeconfigError(ClientError):
+    """No usable address or credentials; the message names the file and the field."""
+
+
+class ConnectionFailed(ClientError):
+    """No answer: refused, reset, timed out, or not HTTP. Whether the request took effect is not known."""
+
+
+class ApiError(ClientError):
+    """The API server answered with an error.
+
+    `code` is the HTTP status, `reason` the machine-readable reason of the `Status` object ("Conflict", "NotFound", ...), `retry_after_seconds` what the server asked for.
+    """
+
+    def __init__(self, code: int, reason: str, message: str, *, retry_after_seconds: float | None = None) -> None:
+        super().__init__(message or f"the server answered {code} {reason}".rstrip())
+        self.code = code
+        self.reason = reason
+        self.message = message
+        self.retry_after_seconds = retry_after_seconds
+
+
+class SandboxError(KschedError):
+    """The embedded API server cannot start or was asked for something that it does not have."""
