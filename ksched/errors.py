@@ -12,11 +12,16 @@
     │   ├── ConnectionFailed        no answer: refused, reset, timed out, or not HTTP
     │   └── ApiError                an answer with an error `Status`
     └── SandboxError                the embedded API server cannot start
+        ├── Refused                 a request that the API refuses, as the `Status` that answers it
+        ├── PatchError              a patch that cannot be understood or applied
+        └── ApplyConflict           a server-side apply that would take another owner's fields
 
 Expected outcomes of scheduling are values (`framework.Status`), not exceptions.
 """
 
 from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
 
 
 class KschedError(Exception):
@@ -75,3 +80,41 @@ class ApiError(ClientError):
 
 class SandboxError(KschedError):
     """The embedded API server cannot start or was asked for something that it does not have."""
+
+
+class Refused(SandboxError):
+    """A request that the embedded API server refuses; it is answered with a `Status` of these fields.
+
+    `causes` are `StatusCause`s (`reason`, `message`, `field`); `details` names the object when the one that raises knows it.
+    """
+
+    def __init__(
+        self,
+        code: int,
+        reason: str,
+        message: str,
+        causes: Sequence[Mapping[str, str]] = (),
+        *,
+        details: Mapping[str, object] | None = None,
+        retry_after_seconds: int | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.code = code
+        self.reason = reason
+        self.message = message
+        self.causes = tuple(causes)
+        self.details = dict(details or {})
+        self.retry_after_seconds = retry_after_seconds
+
+
+class PatchError(SandboxError):
+    """A patch that cannot be understood or applied; the message says which part."""
+
+
+class ApplyConflict(SandboxError):
+    """A server-side apply that would take fields which another owner set; `causes` names each field and owner."""
+
+    def __init__(self, causes: Sequence[Mapping[str, str]], message: str) -> None:
+        super().__init__(message)
+        self.causes = tuple(causes)
+        self.message = message

@@ -18,7 +18,7 @@ STATUS_VERBS = ("get", "patch", "update")
 
 @dataclass(frozen=True, slots=True)
 class Subresource:
-    """One subresource of a kind, as discovery shows it: `group` and `version` are those of the body, if not the parent's."""
+    """One subresource of a kind; `group` and `version` are those of its body where they differ from the parent's."""
 
     name: str
     kind: str
