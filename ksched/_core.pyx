@@ -1,0 +1,16 @@
+# cython: freethreading_compatible=True
+"""The native module: arithmetic over columns of nodes, nothing else.
+
+Contents, each a section under `_kernels/`:
+
+    types.pxd       the C types that sections share
+    resources.pxi   NodeResourcesFit's filter and scorers, NodeResourcesBalancedAllocation
+    sieve.pxi       which nodes are left, and why the others are not
+    ranking.pxi     normalising, weighing, and picking the best
+
+No policy and no strings live here. The plain Python form of each rule stands in `ksched/plugins`; tests hold the two against each other.
+"""
+
+include "_kernels/resources.pxi"
+include "_kernels/sieve.pxi"
+include "_kernels/ranking.pxi"
