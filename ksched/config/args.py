@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from ksched.config.durations import seconds
 from ksched.config.gates import FeatureGates
-from ksched.config.types import API_VERSION, ConfigStruct, Duration, Int32, Int64
+from ksched.config.types import ConfigStruct, Duration, Int32, Int64
 from ksched.model.pod import NodeAffinity, TopologySpreadConstraint
 
 
@@ -158,16 +158,8 @@ def defaulted(args: A, gates: FeatureGates) -> A:
     return args
 
 
-def as_written(args: PluginArgs) -> dict[str, Any]:
-    """`args` as they stand in a file, with `apiVersion` and `kind`."""
-    written: dict[str, Any] = _without_nulls(msgspec.to_builtins(args))
-    if isinstance(args, DynamicResourcesArgs):
-        written.setdefault("filterTimeout", None)
-    return {"apiVersion": API_VERSION, "kind": type(args).__name__, **written}
-
-
 def from_written(plugin_name: str, written: Mapping[str, Any]) -> PluginArgs:
-    """The arguments of an in-tree plugin from `as_written`'s form."""
+    """The arguments of an in-tree plugin from what stands in a configuration."""
     body = {key: value for key, value in written.items() if key not in ("apiVersion", "kind")}
     return msgspec.convert(body, KINDS[plugin_name])
 
@@ -178,12 +170,3 @@ def _waits_for_devices(gates: FeatureGates) -> bool:
 
 def _weighted(resources: tuple[ResourceSpec, ...]) -> tuple[ResourceSpec, ...]:
     return tuple(replace(spec, weight=spec.weight or 1) for spec in resources) or CPU_AND_MEMORY
-
-
-def _without_nulls(value: Any) -> Any:
-    """Objects without their null fields, and lists instead of tuples, as JSON has them."""
-    if isinstance(value, dict):
-        return {key: _without_nulls(item) for key, item in value.items() if item is not None and item != ()}
-    if isinstance(value, list | tuple):
-        return [_without_nulls(item) for item in value]
-    return value

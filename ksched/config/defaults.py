@@ -21,6 +21,7 @@ from ksched.config.types import (
     Plugins,
     PluginSet,
 )
+from ksched.config.write import args_as_written
 
 DEFAULT_SCHEDULER_NAME = "default-scheduler"
 EVERYTHING = "*"
@@ -117,4 +118,4 @@ def _enabled_anywhere(plugins: Plugins) -> Iterable[str]:
 
 def _default_args(name: str, gates: FeatureGates) -> PluginConfig:
     args = plugin_args.defaulted(plugin_args.KINDS[name](), gates)
-    return PluginConfig(name=name, args=plugin_args.as_written(args))
+    return PluginConfig(name=name, args=args_as_written(args))

@@ -29,7 +29,7 @@ EXTENSION_POINTS: Mapping[str, str] = {
     "placement_generate": "PlacementGeneratePlugin",
     "placement_score": "PlacementScorePlugin",
 }
-"""Extension point: its interface's name in messages. Points are filled in this order, so it decides which error is told."""
+"""Extension point: its interface's name in messages. Points are filled in this order, which decides who errs first."""
 
 MAX_NODE_SCORE = 100
 _WEIGHED = {"score": "score plugins", "placement_score": "placement score plugins"}
