@@ -61,7 +61,14 @@ class KubeconfigError(ClientError):
 
 
 class ConnectionFailed(ClientError):
-    """No answer: refused, reset, timed out, or not HTTP. Whether the request took effect is not known."""
+    """No answer: refused, reset, timed out, or not HTTP.
+
+    `sent` tells whether the request may have reached the server: if it may, whether it took effect is not known.
+    """
+
+    def __init__(self, message: str, *, sent: bool = True) -> None:
+        super().__init__(message)
+        self.sent = sent
 
 
 class ApiError(ClientError):
@@ -108,7 +115,11 @@ class Refused(SandboxError):
 
 
 class PatchError(SandboxError):
-    """A patch that cannot be understood or applied; the message says which part."""
+    """A patch that cannot be understood (`code` 400) or does not apply (422); the message says which part."""
+
+    def __init__(self, message: str, code: int = 400) -> None:
+        super().__init__(message)
+        self.code = code
 
 
 class ApplyConflict(SandboxError):

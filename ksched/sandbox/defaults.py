@@ -15,12 +15,13 @@ import random
 from typing import Any, Final
 
 from ksched.errors import Refused
+from ksched.sandbox import status
 from ksched.sandbox.kind_defaults import DEFAULTS
 from ksched.sandbox.pod_defaults import Lookup, admit_pod, default_pod_spec
 from ksched.sandbox.pod_updates import bind_pod, resize_pod, update_pod_spec
 from ksched.sandbox.pod_validation import check_pod_spec
 from ksched.sandbox.resources import STORED_KINDS
-from ksched.sandbox.validation import Findings, check_labels, check_name, conflict, malformed
+from ksched.sandbox.validation import Findings, check_labels, check_name, malformed
 
 Json = dict[str, Any]
 
@@ -223,10 +224,8 @@ def _keep_server_metadata(kind: str, old: Json, new: Json) -> None:
     before, after = old["metadata"], new.setdefault("metadata", {})
     uid = after.get("uid")
     if uid and uid != before["uid"]:
-        resource = STORED_KINDS[kind]
-        plural = f"{resource.plural}.{resource.group}" if resource.group else resource.plural
         why = f"Precondition failed: UID in precondition: {uid}, UID in object meta: {before['uid']}"
-        raise conflict(plural, before["name"], why)
+        raise status.conflict(STORED_KINDS[kind], before["name"], why)
     for field in _SERVER_OWNED:
         if field in before:
             after[field] = before[field]

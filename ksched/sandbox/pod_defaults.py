@@ -15,7 +15,9 @@ from functools import lru_cache
 from typing import Any, Final
 
 from ksched.model.quantity import Quantity
-from ksched.sandbox.validation import forbidden, quantity
+from ksched.sandbox import status
+from ksched.sandbox.resources import STORED_KINDS
+from ksched.sandbox.validation import quantity
 
 Json = dict[str, Any]
 Lookup = Callable[[str, str, str], Json | None]
@@ -26,6 +28,7 @@ _EVICTION_SECONDS: Final = 300
 _GATED_MESSAGE: Final = "Scheduling is blocked due to non-empty scheduling gates"
 # Classes that every cluster has, whether or not somebody created the objects.
 _SYSTEM_CLASSES: Final = {"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}
+_POD: Final = STORED_KINDS["Pod"]
 _COMPUTE: Final = ("cpu", "memory")
 
 
@@ -182,7 +185,7 @@ def _admit_priority(pod: Json, spec: Json, lookup: Lookup) -> None:
         value, policy = _SYSTEM_CLASSES[class_name], "PreemptLowerPriority"
     elif class_name:
         why = f"no PriorityClass with name {class_name} was found"
-        raise forbidden("Pod", pod["metadata"]["name"], why)
+        raise status.forbidden(_POD, pod["metadata"]["name"], why)
     else:
         value, policy = 0, "PreemptLowerPriority"
     own = spec.get("priority")
@@ -193,7 +196,7 @@ def _admit_priority(pod: Json, spec: Json, lookup: Lookup) -> None:
             f"the integer value of priority ({own}) must not be provided in pod spec;"
             f" priority admission controller computed {value} from the given PriorityClass name"
         )
-        raise forbidden("Pod", pod["metadata"]["name"], why)
+        raise status.forbidden(_POD, pod["metadata"]["name"], why)
     if class_name and own is None:
         spec["priorityClassName"] = class_name
     if not spec.get("preemptionPolicy"):
@@ -203,7 +206,7 @@ def _admit_priority(pod: Json, spec: Json, lookup: Lookup) -> None:
             f"the string value of PreemptionPolicy ({spec['preemptionPolicy']}) must not be provided in pod spec;"
             f" priority admission controller computed {policy} from the given PriorityClass name"
         )
-        raise forbidden("Pod", pod["metadata"]["name"], why)
+        raise status.forbidden(_POD, pod["metadata"]["name"], why)
 
 
 def _admit_tolerations(spec: Json) -> None:
@@ -258,9 +261,9 @@ def _fold_keys(selector: Json, keys: list[str] | None, labels: dict[str, str], o
 
 
 def _first_status(spec: Json) -> Json:
-    status: Json = {"phase": "Pending", "qosClass": _qos_class(spec)}
+    first: Json = {"phase": "Pending", "qosClass": _qos_class(spec)}
     if spec.get("schedulingGates"):
-        status["conditions"] = [
+        first["conditions"] = [
             {
                 "type": "PodScheduled",
                 "status": "False",
@@ -270,7 +273,7 @@ def _first_status(spec: Json) -> Json:
                 "message": _GATED_MESSAGE,
             }
         ]
-    return status
+    return first
 
 
 def _qos_class(spec: Json) -> str:

@@ -9,7 +9,9 @@ from __future__ import annotations
 from typing import Any, Final
 
 from ksched.errors import Refused
-from ksched.sandbox.validation import Findings, conflict
+from ksched.sandbox import status
+from ksched.sandbox.resources import STORED_KINDS
+from ksched.sandbox.validation import Findings
 
 Json = dict[str, Any]
 
@@ -40,14 +42,14 @@ def bind_pod(pod: Json, node: Json | None, binding: Json, now: str) -> Json:
     annotations = (binding.get("metadata") or {}).get("annotations")
     if annotations:
         metadata["annotations"] = {**(metadata.get("annotations") or {}), **annotations}
-    status = dict(pod.get("status") or {})
-    status.pop("nominatedNodeName", None)
-    status["conditions"] = with_condition(
-        status.get("conditions") or [],
+    bound = dict(pod.get("status") or {})
+    bound.pop("nominatedNodeName", None)
+    bound["conditions"] = with_condition(
+        bound.get("conditions") or [],
         {"type": "PodScheduled", "status": "True", "observedGeneration": metadata.get("generation", 1)},
         now,
     )
-    return {**pod, "metadata": metadata, "spec": {**pod["spec"], "nodeName": target}, "status": status}
+    return {**pod, "metadata": metadata, "spec": {**pod["spec"], "nodeName": target}, "status": bound}
 
 
 def _target(binding: Json, name: str) -> str:
@@ -66,14 +68,18 @@ def _check_may_bind(pod: Json, binding: Json, name: str) -> None:
     found = pod["metadata"].get("uid")
     if uid and uid != found:
         why = f"Precondition failed: UID in precondition: {uid}, UID in object meta: {found}"
-        raise conflict("pods/binding", name, why)
+        raise _conflict(name, why)
     if pod["metadata"].get("deletionTimestamp"):
-        raise conflict("pods/binding", name, f"pod {name} is being deleted, cannot be assigned to a host")
+        raise _conflict(name, f"pod {name} is being deleted, cannot be assigned to a host")
     node_name = pod["spec"].get("nodeName")
     if node_name:
-        raise conflict("pods/binding", name, f'pod {name} is already assigned to node "{node_name}"')
+        raise _conflict(name, f'pod {name} is already assigned to node "{node_name}"')
     if pod["spec"].get("schedulingGates"):
-        raise conflict("pods/binding", name, f"pod {name} has non-empty .spec.schedulingGates")
+        raise _conflict(name, f"pod {name} has non-empty .spec.schedulingGates")
+
+
+def _conflict(name: str, why: str) -> Refused:
+    return status.conflict(STORED_KINDS["Pod"], name, why, "binding")
 
 
 def _copy_topology_labels(metadata: Json, node_labels: dict[str, str]) -> None:

@@ -46,7 +46,7 @@ def as_refusal(error: PatchError | ApplyConflict) -> Refused:
     """The refusal that a failed patch or apply is answered with."""
     if isinstance(error, ApplyConflict):
         return Refused(409, "Conflict", error.message, error.causes)
-    return Refused(400, "BadRequest", str(error))
+    return Refused(error.code, "Invalid" if error.code == 422 else "BadRequest", str(error))
 
 
 def not_found(resource: Resource, name: str) -> Refused:

@@ -188,20 +188,6 @@ def malformed(kind: str, why: str) -> Refused:
     return Refused(400, "BadRequest", f'{kind} in version "{version}" cannot be handled as a {kind}: {why}')
 
 
-def forbidden(kind: str, name: str, why: str) -> Refused:
-    """The refusal (403) of an object by an admission rule."""
-    resource = STORED_KINDS[kind]
-    plural = f"{resource.plural}.{resource.group}" if resource.group else resource.plural
-    details = {"name": name, "group": resource.group, "kind": resource.plural}
-    return Refused(403, "Forbidden", f'{plural} "{name}" is forbidden: {why}', details=details)
-
-
-def conflict(resource: str, name: str, why: str) -> Refused:
-    """The refusal (409) of a change that contradicts what is stored."""
-    message = f'Operation cannot be fulfilled on {resource} "{name}": {why}'
-    return Refused(409, "Conflict", message, details={"name": name, "kind": resource})
-
-
 def _shown(value: object) -> str:
     if isinstance(value, Quantity):
         return f'"{value}"'
