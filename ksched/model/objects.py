@@ -48,12 +48,16 @@ class ObjectMeta(KubeStruct):
     deletion_timestamp: str | None = None
 
 
+class NoValues(list[str]):
+    """The values of a requirement that has none written: an empty list, but Kubernetes' messages call it null."""
+
+
 class LabelSelectorRequirement(KubeStruct):
-    """One requirement of a label selector; `operator` is In, NotIn, Exists or DoesNotExist."""
+    """One requirement of a label selector; `operator` is In, NotIn, Exists or DoesNotExist (of a node's, Gt or Lt)."""
 
     key: str = ""
     operator: str = ""
-    values: list[str] = []
+    values: list[str] = field(default_factory=NoValues)
 
 
 class LabelSelector(KubeStruct):

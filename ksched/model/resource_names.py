@@ -7,9 +7,10 @@ scheduler counts it (`is_scalar`), whether an operator may ask to ignore it (`is
 
 from __future__ import annotations
 
-import re
 from functools import lru_cache
 from typing import Final
+
+from ksched.model.label_syntax import key_faults
 
 CPU: Final = "cpu"
 MEMORY: Final = "memory"
@@ -21,12 +22,6 @@ DEVICE_CLASS_PREFIX: Final = "deviceclass.resource.kubernetes.io/"
 
 _NATIVE_DOMAIN: Final = "kubernetes.io/"
 _QUOTA_PREFIX: Final = "requests."
-_MAX_PREFIX_LENGTH: Final = 253
-_MAX_NAME_LENGTH: Final = 63
-
-_NAME: Final = re.compile(r"([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]")
-_DNS_SUBDOMAIN: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
-
 _REMEMBERED_NAMES: Final = 4096
 
 
@@ -38,7 +33,7 @@ def is_native(name: str) -> bool:
 @lru_cache(_REMEMBERED_NAMES)
 def is_extended(name: str) -> bool:
     """Whether the name is of an extended resource, such as `example.com/gpu`."""
-    return not is_native(name) and not name.startswith(_QUOTA_PREFIX) and _is_qualified(_QUOTA_PREFIX + name)
+    return not is_native(name) and not name.startswith(_QUOTA_PREFIX) and not key_faults(_QUOTA_PREFIX + name)
 
 
 def is_hugepage(name: str) -> bool:
@@ -60,14 +55,3 @@ def is_device_resource(name: str) -> bool:
     device class.
     """
     return is_extended(name) or name.startswith(DEVICE_CLASS_PREFIX)
-
-
-def _is_qualified(name: str) -> bool:
-    """Whether `name` is a qualified name: letters, digits, `-_.`, with an optional DNS subdomain and a slash before."""
-    parts = name.split("/")
-    if len(parts) > 2:
-        return False
-    *prefix, local = parts
-    if prefix and (len(prefix[0]) > _MAX_PREFIX_LENGTH or _DNS_SUBDOMAIN.fullmatch(prefix[0]) is None):
-        return False
-    return len(local) <= _MAX_NAME_LENGTH and _NAME.fullmatch(local) is not None
