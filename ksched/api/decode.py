@@ -248,7 +248,8 @@ def _reason(refused: Exception) -> str:
     if found := _AT_PATH.fullmatch(what):
         what, path = found["what"], found["path"]
     what = what.replace("`", "").replace(" | null", "")
-    what = what[:1].lower() + what[1:]
+    if not what[:2].isupper():
+        what = what[:1].lower() + what[1:]
     return f"{path}: {what}" if path else what
 
 

@@ -1,0 +1,605 @@
+"""A pool of keep-alive HTTP/1.1 connections, one request at a time on each.
+
+A bind costs a few microseconds here and not a hundred because nothing is made per request but the request: no task, no
+future, no timer. `send` writes at once when a connection is free and otherwise queues by priority; the answer is handed
+to `Request.finished` from the protocol callback. One sweep, a few times a second, looks at the deadlines of everything
+that waits. Watches have connections of their own (`stream`), outside the limit, as they are for the API server.
+
+What is tried again here is only what cannot have had an effect: a request that was never written, or an idempotent one
+whose kept-alive connection the server had closed before a byte of the answer. Everything else is for `client`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import ssl
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import IntEnum
+
+from ksched.api.http1 import Response, ResponseReader, request_bytes
+from ksched.errors import ConnectionFailed
+
+DEFAULT_CONNECTIONS = 64
+"""Stays below an API server's default limit of mutating requests in flight (200), with room for other clients."""
+
+RESERVED_CONNECTIONS = 1
+"""Connections beyond the limit that only the lease may open."""
+
+CONNECT_SECONDS = 10.0
+IDLE_SECONDS = 90.0
+"""Unused connections are closed after this; API servers and load balancers keep theirs longer."""
+
+MAX_RESENDS = 2
+"""How often a request may meet a kept-alive connection that the server had just closed."""
+
+JSON = "application/json"
+
+
+class Priority(IntEnum):
+    """Who goes first when every connection is busy."""
+
+    LEASE = 0
+    BIND = 1
+    READ = 2
+    STATUS = 3
+    EVENT = 4
+
+
+class Request:
+    """A request on its way. `finished` is called exactly once, on the loop, unless the request was abandoned."""
+
+    __slots__ = (
+        "abandoned",
+        "body",
+        "connection",
+        "content_type",
+        "deadline",
+        "idempotent",
+        "method",
+        "priority",
+        "resends",
+        "target",
+        "timeout_seconds",
+    )
+
+    def __init__(
+        self,
+        method: str,
+        target: str,
+        body: bytes | None = None,
+        *,
+        content_type: str = JSON,
+        priority: Priority = Priority.READ,
+        timeout_seconds: float = 30.0,
+        idempotent: bool = False,
+    ) -> None:
+        self.method = method
+        self.target = target
+        self.body = body
+        self.content_type = content_type
+        self.priority = priority
+        self.timeout_seconds = timeout_seconds
+        self.idempotent = idempotent
+        self.deadline = 0.0
+        self.resends = 0
+        self.abandoned = False
+        self.connection: _PooledConnection | None = None
+
+    def finished(self, outcome: Response | ConnectionFailed) -> None:
+        """The answer, or why there is none."""
+        raise NotImplementedError
+
+
+@dataclass(slots=True)
+class TransportCounters:
+    """What the pool has done since it was made."""
+
+    sent: int = 0
+    answered: int = 0
+    failed: int = 0
+    timed_out: int = 0
+    resent: int = 0
+    opened: int = 0
+    refused: int = 0
+
+
+class Transport:
+    """Sends requests to one address over at most `limit` connections."""
+
+    def __init__(
+        self,
+        host: str,
+        port: int,
+        *,
+        headers: str,
+        ssl_context: ssl.SSLContext | None = None,
+        server_name: str | None = None,
+        limit: int = DEFAULT_CONNECTIONS,
+        reserved: int = RESERVED_CONNECTIONS,
+        sweep_seconds: float = 0.1,
+    ) -> None:
+        self.host = host
+        self.port = port
+        self.headers = headers
+        self.limit = limit
+        self.reserved = reserved
+        self.counters = TransportCounters()
+        self._ssl_context = ssl_context
+        self._server_name = server_name
+        self._generation = 0
+        self._sweep_seconds = sweep_seconds
+        self._loop = asyncio.get_running_loop()
+        self._queues: tuple[deque[Request], ...] = tuple(deque() for _ in Priority)
+        self._connections: set[_PooledConnection] = set()
+        self._idle: list[_PooledConnection] = []
+        self._idle_reserved: list[_PooledConnection] = []
+        self._opening = 0
+        # Connections open or opening, by whether they are reserved for the lease.
+        self._count = {False: 0, True: 0}
+        self._streams: set[_StreamConnection] = set()
+        self._connecting: set[asyncio.Task[None]] = set()
+        self._sweeper: asyncio.TimerHandle | None = None
+        self._closed = False
+
+    @property
+    def address(self) -> str:
+        """`https://host:port`, for messages."""
+        return f"{'https' if self._ssl_context else 'http'}://{self.host}:{self.port}"
+
+    @property
+    def queued(self) -> int:
+        """How many requests wait for a connection."""
+        return sum(map(len, self._queues))
+
+    @property
+    def open_connections(self) -> int:
+        """How many connections are open, watches not counted."""
+        return len(self._connections)
+
+    def send(self, request: Request) -> None:
+        """Write `request` at once if a connection is free, or queue it by its priority."""
+        request.deadline = self._loop.time() + request.timeout_seconds
+        if self._sweeper is None:
+            self._start_sweeping()
+        if self._closed:
+            self._loop.call_soon(request.finished, ConnectionFailed("the client is closed", sent=False))
+        elif not self._start_on_idle(request):
+            self._queues[request.priority].append(request)
+            self._open_for(request)
+
+    def abandon(self, request: Request) -> None:
+        """Nobody waits for `request` any more; `finished` will not be called. Its connection cannot be used again."""
+        request.abandoned = True
+        if request.connection is not None:
+            request.connection.request = None
+            request.connection.abort()
+            return
+        queue = self._queues[request.priority]
+        if request in queue:
+            queue.remove(request)
+
+    async def stream(
+        self, request: Request, on_data: Callable[[bytes], None], *, silence_seconds: float
+    ) -> Response | None:
+        """Hand the body of the answer to `on_data` as it comes; return when the server ends it.
+
+        Returns the `Response` when it is not a success (its body is read to the end), None after a success. Raises
+        ConnectionFailed when the connection breaks, when nothing comes for `silence_seconds`, or when the answer has
+        not ended after the request's timeout. What `on_data` raises ends the stream and is raised here.
+        """
+        done: asyncio.Future[Response | None] = self._loop.create_future()
+        connection = _StreamConnection(self, request, on_data, done, silence_seconds)
+        await self._connect(lambda: connection)
+        if self._sweeper is None:
+            self._start_sweeping()
+        try:
+            return await done
+        finally:
+            connection.abort()
+
+    def renew(self, headers: str, ssl_context: ssl.SSLContext | None) -> None:
+        """Use other headers from now on, and another TLS context for new connections; old ones finish what they do."""
+        self.headers = headers
+        if ssl_context is self._ssl_context:
+            return
+        self._ssl_context = ssl_context
+        self._generation += 1
+        for connection in self._idle.copy():
+            connection.abort()
+
+    async def close(self) -> None:
+        """Close every connection; requests without an answer fail. Returns when nothing is left open."""
+        self._closed = True
+        if self._sweeper is not None:
+            self._sweeper.cancel()
+            self._sweeper = None
+        connecting = list(self._connecting)
+        for task in connecting:
+            task.cancel()
+        await asyncio.gather(*connecting, return_exceptions=True)
+        self._fail_queued(ConnectionFailed("the client is closed", sent=False))
+        lost = [connection.lost for connection in (*self._connections, *self._streams)]
+        for connection in (*self._connections, *self._streams):
+            connection.abort()
+        await asyncio.gather(*lost)
+
+    # What connections call.
+
+    def release(self, connection: _PooledConnection) -> None:
+        """`connection` is free: give it the next request, or keep it for later."""
+        if connection.generation != self._generation or self._closed:
+            connection.abort()
+            return
+        if connection.transport.is_closing():
+            return
+        request = self._next_lease() if connection.reserved else self._next()
+        if request is not None:
+            connection.start(request)
+            return
+        connection.idle_since = self._loop.time()
+        (self._idle_reserved if connection.reserved else self._idle).append(connection)
+
+    def lost_connection(self, connection: _PooledConnection) -> None:
+        """`connection` is gone; open another if requests wait for it."""
+        if connection not in self._connections:
+            return
+        self._connections.remove(connection)
+        self._count[connection.reserved] -= 1
+        for idle in (self._idle, self._idle_reserved):
+            if connection in idle:
+                idle.remove(connection)
+        waiting = self._next()
+        if waiting is not None:
+            self._queues[waiting.priority].appendleft(waiting)
+            self._open_for(waiting)
+
+    def resend(self, request: Request) -> bool:
+        """Send `request` once more, on another connection; False when it has had its chances."""
+        if request.resends >= MAX_RESENDS or self._closed:
+            return False
+        request.resends += 1
+        self.counters.resent += 1
+        if not self._start_on_idle(request):
+            self._queues[request.priority].appendleft(request)
+            self._open_for(request)
+        return True
+
+    def _start_on_idle(self, request: Request) -> bool:
+        """Start `request` if a connection is free."""
+        idle = self._idle
+        if not idle and request.priority is Priority.LEASE:
+            idle = self._idle_reserved
+        while idle:
+            connection = idle.pop()
+            # One that the server closed just now is not reported lost yet.
+            if not connection.transport.is_closing():
+                connection.start(request)
+                return True
+        return False
+
+    # Opening connections.
+
+    def _open_for(self, request: Request) -> None:
+        """Open a connection if more requests wait than connections are on their way, and the limit allows it."""
+        if self._count[False] < self.limit:
+            reserved = False
+        elif request.priority is Priority.LEASE and self._count[True] < self.reserved:
+            reserved = True
+        else:
+            return
+        if self._opening >= self.queued or self._closed:
+            return
+        self._opening += 1
+        self._count[reserved] += 1
+        connection = _PooledConnection(self, self._generation, reserved=reserved)
+        task = self._loop.create_task(self._open(connection))
+        self._connecting.add(task)
+        task.add_done_callback(self._connecting.discard)
+
+    async def _open(self, connection: _PooledConnection) -> None:
+        """Open a pooled connection; if that fails and there is no other, everyone who waits is told."""
+        failed: ConnectionFailed | None = None
+        try:
+            await self._connect(lambda: connection)
+        except ConnectionFailed as failure:
+            failed = failure
+        finally:
+            self._opening -= 1
+        if failed is None and connection.lost.done():
+            failed = ConnectionFailed(f"{self.address}: the server closed the connection at once", sent=False)
+        if failed is None:
+            self._connections.add(connection)
+            self.release(connection)
+            return
+        self._count[connection.reserved] -= 1
+        self.counters.refused += 1
+        if not self._count[False]:
+            self._fail_queued(failed)
+
+    async def _connect(self, protocol: Callable[[], asyncio.Protocol]) -> None:
+        """Connect; raises ConnectionFailed in one clear line."""
+        server_name = (self._server_name or self.host) if self._ssl_context else None
+        try:
+            async with asyncio.timeout(CONNECT_SECONDS):
+                await self._loop.create_connection(
+                    protocol, self.host, self.port, ssl=self._ssl_context, server_hostname=server_name
+                )
+        except (OSError, ssl.SSLError, TimeoutError) as error:
+            raise ConnectionFailed(f"{self.address}: {_why(error)}", sent=False) from error
+        self.counters.opened += 1
+
+    # Queues and deadlines.
+
+    def _next(self) -> Request | None:
+        for queue in self._queues:
+            if queue:
+                return queue.popleft()
+        return None
+
+    def _next_lease(self) -> Request | None:
+        queue = self._queues[Priority.LEASE]
+        return queue.popleft() if queue else None
+
+    def _fail_queued(self, failure: ConnectionFailed) -> None:
+        """Tell everyone in the queues; those who send again at once wait for the next attempt."""
+        waiting = [request for queue in self._queues for request in queue]
+        for queue in self._queues:
+            queue.clear()
+        for request in waiting:
+            self.deliver(request, failure)
+
+    def deliver(self, request: Request, outcome: Response | ConnectionFailed) -> None:
+        """Call `request.finished`. A fault in there is its owner's: it is reported, and the connection goes on."""
+        if outcome.__class__ is Response:
+            self.counters.answered += 1
+        else:
+            self.counters.failed += 1
+        if request.abandoned:
+            return
+        try:
+            request.finished(outcome)
+        except Exception as fault:  # noqa: BLE001 - whatever a callback raises must not close a connection that others use
+            self._loop.call_exception_handler(
+                {"message": f"the callback of {request.method} {request.target} failed", "exception": fault}
+            )
+
+    def _start_sweeping(self) -> None:
+        if not self._closed:
+            self._sweeper = self._loop.call_later(self._sweep_seconds, self._sweep)
+
+    def _sweep(self) -> None:
+        """The one timer: end what has waited too long."""
+        self._sweeper = None
+        now = self._loop.time()
+        for queue in self._queues:
+            late = [request for request in queue if request.deadline <= now]
+            for request in late:
+                queue.remove(request)
+                self.counters.timed_out += 1
+                failure = f"{self.address}: no connection was free within {request.timeout_seconds:g} s"
+                self.deliver(request, ConnectionFailed(failure, sent=False))
+        for connection in list(self._connections):
+            connection.check(now)
+        for stream in list(self._streams):
+            stream.check(now)
+        if self._connections or self._streams or self._opening or self.queued:
+            self._start_sweeping()
+
+
+class _Connection(ResponseReader, asyncio.Protocol):
+    """What pooled and streaming connections share."""
+
+    __slots__ = ("lost", "pool", "transport")
+
+    transport: asyncio.Transport
+
+    def __init__(self, pool: Transport) -> None:
+        super().__init__()
+        self.pool = pool
+        self.lost: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self.transport = transport
+        _keep_alive(transport.get_extra_info("socket"))
+
+    def abort(self) -> None:
+        """Close the connection now; `connection_lost` follows."""
+        self.transport.abort()
+
+    def end(self) -> None:
+        """The connection is gone: let go of the parser, which refers back to this object, and tell who waits."""
+        del self._parser
+        if not self.lost.done():
+            self.lost.set_result(None)
+
+
+class _PooledConnection(_Connection):
+    """A kept-alive connection: idle, or with one request in flight."""
+
+    __slots__ = ("generation", "idle_since", "request", "reserved")
+
+    def __init__(self, pool: Transport, generation: int, *, reserved: bool = False) -> None:
+        super().__init__(pool)
+        self.generation = generation
+        self.reserved = reserved
+        self.request: Request | None = None
+        self.idle_since = 0.0
+
+    def start(self, request: Request) -> None:
+        """Write `request`; its answer or failure goes to `request.finished`."""
+        pool = self.pool
+        self.request = request
+        request.connection = self
+        pool.counters.sent += 1
+        self.transport.write(
+            request_bytes(request.method, request.target, pool.headers, request.content_type, request.body)
+        )
+
+    def data_received(self, data: bytes) -> None:
+        request = self.request
+        if request is None:
+            # Bytes nobody asked for: whatever they are, they must not be taken for the next answer.
+            self.abort()
+            return
+        try:
+            if not self.feed(data):
+                return
+        except ConnectionFailed as failure:
+            self._fail(f"{self.pool.address}: {failure}")
+            self.abort()
+            return
+        self._complete(request)
+
+    def _complete(self, request: Request) -> None:
+        """Hand out the answer; the connection first takes the next request, so that it is never idle meanwhile."""
+        keep_alive = self.keep_alive
+        response = self.take()
+        self.request = request.connection = None
+        if keep_alive:
+            self.pool.release(self)
+        else:
+            self.transport.close()
+        self.pool.deliver(request, response)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        request = self.request
+        if request is not None:
+            if self.finish():
+                self._complete(request)
+            elif not self.started and request.idempotent and self.pool.resend(request):
+                self.request = request.connection = None
+            else:
+                why = f"the connection was closed before the answer{f': {exc}' if exc else ''}"
+                if self.started:
+                    why = f"the connection was cut in the middle of the answer{f': {exc}' if exc else ''}"
+                self._fail(f"{self.pool.address}: {why}")
+        self.pool.lost_connection(self)
+        self.end()
+
+    def check(self, now: float) -> None:
+        """Called by the sweep: a request past its deadline fails, a connection unused for long is closed."""
+        request = self.request
+        if request is None:
+            if now - self.idle_since > IDLE_SECONDS:
+                self.abort()
+        elif request.deadline <= now:
+            self.pool.counters.timed_out += 1
+            self._fail(f"{self.pool.address}: no answer within {request.timeout_seconds:g} s")
+            self.abort()
+
+    def _fail(self, why: str) -> None:
+        request = self.request
+        if request is not None:
+            self.request = request.connection = None
+            self.pool.deliver(request, ConnectionFailed(why, sent=True))
+
+
+class _StreamConnection(_Connection):
+    """A connection whose answer is handed on as it comes: a watch."""
+
+    __slots__ = ("_deadline", "_done", "_heard", "_on_data", "_request", "_silence_seconds")
+
+    def __init__(
+        self,
+        pool: Transport,
+        request: Request,
+        on_data: Callable[[bytes], None],
+        done: asyncio.Future[Response | None],
+        silence_seconds: float,
+    ) -> None:
+        super().__init__(pool)
+        self._request = request
+        self._on_data = on_data
+        self._done = done
+        self._silence_seconds = silence_seconds
+        self._heard = 0.0
+        self._deadline = 0.0
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        super().connection_made(transport)
+        pool, request = self.pool, self._request
+        self._heard = asyncio.get_running_loop().time()
+        self._deadline = self._heard + request.timeout_seconds
+        pool._streams.add(self)
+        pool.counters.sent += 1
+        self.transport.write(
+            request_bytes(request.method, request.target, pool.headers, request.content_type, request.body)
+        )
+
+    def data_received(self, data: bytes) -> None:
+        if self._done.done():
+            return
+        self._heard = asyncio.get_running_loop().time()
+        try:
+            complete = self.feed(data)
+            if self.has_head and 200 <= self.status < 300:
+                if body := self.take_body():
+                    self._on_data(body)
+                if complete:
+                    self._end(None)
+            elif complete:
+                self._end(self.take())
+        except Exception as fault:  # noqa: BLE001 - on_data's faults belong to whoever awaits the stream
+            self._break(fault)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.pool._streams.discard(self)
+        if not self._done.done():
+            if self.finish():
+                self._end(None if 200 <= self.status < 300 else self.take())
+            else:
+                self._break(ConnectionFailed(f"{self.pool.address}: the watch was cut{f': {exc}' if exc else ''}"))
+        self.end()
+
+    def check(self, now: float) -> None:
+        """Called by the sweep: silence and overlong answers are the sign of a dead connection."""
+        if self._done.done():
+            return
+        if now - self._heard > self._silence_seconds:
+            self.pool.counters.timed_out += 1
+            self._break(ConnectionFailed(f"{self.pool.address}: nothing came for {self._silence_seconds:g} s"))
+        elif now > self._deadline:
+            self.pool.counters.timed_out += 1
+            self._break(ConnectionFailed(f"{self.pool.address}: the watch did not end when it should have"))
+
+    def _end(self, outcome: Response | None) -> None:
+        if not self._done.done():
+            self.pool.counters.answered += 1
+            self._done.set_result(outcome)
+
+    def _break(self, fault: Exception) -> None:
+        if not self._done.done():
+            self.pool.counters.failed += 1
+            self._done.set_exception(fault)
+
+
+def _keep_alive(connection: socket.socket | None) -> None:
+    """Small writes go out at once, and a peer that vanished without a word is noticed within a minute."""
+    if connection is None or connection.family not in (socket.AF_INET, socket.AF_INET6):
+        return
+    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, 30)
+    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, 10)
+    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPCNT, 3)
+
+
+def _why(error: Exception) -> str:
+    """Why a connection could not be made, in words."""
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return f"the server's certificate is not trusted: {error.verify_message}"
+    if isinstance(error, ssl.SSLError):
+        if error.reason in ("WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE"):
+            return "the server does not speak TLS on this port"
+        return f"TLS failed: {error.reason or error}"
+    if isinstance(error, TimeoutError):
+        return f"no connection within {CONNECT_SECONDS:g} s"
+    if isinstance(error, ConnectionRefusedError):
+        return "connection refused: nothing listens there"
+    if isinstance(error, socket.gaierror):
+        return f"the host name cannot be resolved: {error.strerror}"
+    return f"cannot connect: {(error.strerror if isinstance(error, OSError) else None) or error}"
