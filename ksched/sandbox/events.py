@@ -1,4 +1,4 @@
-"""Events have two APIs and one store: core/v1 is how they are kept, events.k8s.io/v1 is converted on the way in and out."""
+"""Events have two APIs and one store: they are kept as core/v1, and events.k8s.io/v1 is converted on the way."""
 
 from __future__ import annotations
 

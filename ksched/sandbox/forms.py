@@ -174,7 +174,7 @@ def _shape(accept: str) -> Shape:
 
 
 def media_ranges(accept: str) -> list[tuple[str, dict[str, str]]]:
-    """The media types of an Accept header with their parameters, in the order written; an empty header takes anything."""
+    """The media types of an Accept header with their parameters, as ordered; an empty header takes anything."""
     ranges = []
     for part in (accept or "*/*").split(","):
         media, *parameters = (piece.strip() for piece in part.split(";"))

@@ -1,7 +1,7 @@
-"""What happened to pods, by the server's own clock: created, bound, bound again. Throughput and exactly-once are read here.
+"""What happened to pods, by the server's own clock: throughput, latency and exactly-once are read from it.
 
-Times are noted when the change is made, before any answer is written, in nanoseconds of the monotonic clock; Unix times are
-derived (`clock.py`).
+Times are noted when the change is made, before any answer is written, in nanoseconds of the monotonic clock; Unix
+times are derived (`clock.py`).
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """What the sandbox holds: every object as encoded bytes per revision, one rising resourceVersion, a bounded history.
 
-A revision never changes. Its bytes are what clients and watchers are sent, so a change costs one encoding however many
-watch. The history of a kind serves watches that resume and lists of the past (`continue`, `resourceVersionMatch` of
-Exact): both are the present with later changes undone. What a write means is in `verbs.py`, who is told in `watches.py`.
+A revision never changes. Its bytes are what clients and watchers are sent, so a change costs one encoding however
+many watch. The history of a kind serves watches that resume and lists of the past (`continue`, `resourceVersionMatch`
+of Exact): both are the present with later changes undone. What a write means is in `verbs.py`, who is told in
+`watches.py`.
 """
 
 from __future__ import annotations
@@ -168,7 +169,7 @@ class Shelf:
         return found
 
     def snapshot(self, version: int) -> list[Revision]:
-        """All objects as they were at `version`, ordered by namespace and name; `Refused` (410) when that is forgotten."""
+        """All objects as they were at `version`, by namespace and name; `Refused` (410) when that is forgotten."""
         version = min(version, self.changed_at) if version >= self.changed_at else version
         if version < self.floor:
             raise Refused(

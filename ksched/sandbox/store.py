@@ -1,7 +1,7 @@
 """The store as the sandbox's own controllers see it: objects as dicts, the same verbs and rules as over HTTP.
 
-`NodeAgent` and `DeploymentController` run in the server's process and work through this. Revisions and their bytes are in
-`revisions.py`, what the verbs mean in `verbs.py`.
+`NodeAgent` and `DeploymentController` run in the server's process and work through this. Revisions and their bytes
+are in `revisions.py`, what the verbs mean in `verbs.py`.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """What each verb does to an object: create, replace, patch, delete, bind, evict, scale.
 
-The rules that every kind shares are here: names and namespaces exist or not, versions and uids match or not, finalizers and
-grace periods hold, owners take their dependents along. Kind by kind rules (defaults, what is immutable) are in `defaults.py`,
-patch formats in `patches.py` and `apply.py`. A verb answers with a revision or raises `Refused`; nothing here knows HTTP.
+The rules that every kind shares are here: names and namespaces exist or not, versions and uids match or not,
+finalizers and grace periods hold, owners take their dependents along. Kind by kind rules (defaults, what is
+immutable) are in `defaults.py`, patch formats in `patches.py` and `apply.py`. A verb answers with a revision or
+raises `Refused`; nothing here knows HTTP.
 """
 
 from __future__ import annotations
@@ -68,6 +69,10 @@ class Verbs:
         self._defer = defer
         self._garbage: deque[tuple[str, str, str]] = deque()
         self._collecting = False
+
+    def defer_to(self, defer: Defer) -> None:
+        """Have garbage collected in turns of a loop instead of within the deletion that made it."""
+        self._defer = defer
 
     def find(self, kind: str, namespace: str, name: str) -> Revision:
         """The present revision; `Refused` (404) when there is none."""
@@ -145,7 +150,8 @@ class Verbs:
     def delete(self, kind: str, namespace: str, name: str, options: DeleteOptions) -> tuple[Revision, bool]:
         """Delete an object, or begin to: the answer is its last revision and whether it is gone.
 
-        Pods on a node wait for their grace period (the node agent ends it), objects with finalizers for those who set them.
+        Pods on a node wait for their grace period (the node agent ends it), objects with finalizers for those who set
+        them.
         """
         present = self.find(kind, namespace, name)
         resource = STORED_KINDS[kind]
@@ -210,6 +216,17 @@ class Verbs:
                 self._charge(budget, pod, options.dry_run)
         self.delete("Pod", namespace, name, options)
 
+    def drop_events_before(self, stamp: str) -> None:
+        """Remove events that were last seen before `stamp`."""
+        shelf = self.revisions.shelves["Event"]
+        for namespace in list(shelf.objects):
+            for revision in shelf.within(namespace):
+                obj = revision.decode()
+                last = (obj.get("series") or {}).get("lastObservedTime") or obj.get("lastTimestamp")
+                if (last or obj["metadata"]["creationTimestamp"]) >= stamp:
+                    break  # events are kept in the order in which they came
+                self.revisions.remove(revision)
+
     def _charge(self, budget: Revision, pod: Revision, dry_run: bool) -> None:
         obj = budget.decode()
         if not labels_match((obj.get("spec") or {}).get("selector"), pod.labels):
@@ -267,9 +284,7 @@ class Verbs:
             f"the body of the request was in an unknown format - accepted media types include: {supported}",
         )
 
-    def _store_changed(
-        self, present: Revision, old: Object, new: Object, subresource: str, dry_run: bool
-    ) -> Revision:
+    def _store_changed(self, present: Revision, old: Object, new: Object, subresource: str, dry_run: bool) -> Revision:
         resource = STORED_KINDS[present.kind]
         metadata = new["metadata"]
         version = metadata.get("resourceVersion")
@@ -314,7 +329,7 @@ class Verbs:
         return last
 
     def _empty(self, namespace: str) -> None:
-        """Remove what is in a namespace that goes. Nothing waits for grace or finalizers: there is no controller to ask."""
+        """Remove what is in a namespace that goes, without grace or finalizers: no controller is there to be asked."""
         for shelf in self.revisions.shelves.values():
             for revision in shelf.within(namespace):
                 self.revisions.remove(revision)
