@@ -13,6 +13,7 @@ from msgspec.structs import asdict, replace
 from ksched.config import args as plugin_args
 from ksched.config.gates import FeatureGates
 from ksched.config.types import (
+    ClientConnectionConfiguration,
     Configuration,
     KubeSchedulerProfile,
     LeaderElectionConfiguration,
@@ -23,18 +24,22 @@ from ksched.config.types import (
 )
 from ksched.config.write import args_as_written
 
-DEFAULT_SCHEDULER_NAME = "default-scheduler"
 EVERYTHING = "*"
 
 
 def with_defaults(configuration: Configuration, gates: FeatureGates) -> Configuration:
     """The configuration with every default filled in and the default plugins merged into every profile."""
     profiles = configuration.profiles or (KubeSchedulerProfile(),)
-    if len(profiles) == 1 and not profiles[0].scheduler_name:
-        profiles = (replace(profiles[0], scheduler_name=DEFAULT_SCHEDULER_NAME),)
     contention = configuration.enable_contention_profiling
+    connection = configuration.client_connection
     return replace(
         configuration,
+        client_connection=replace(
+            connection,
+            content_type=connection.content_type or ClientConnectionConfiguration().content_type,
+            qps=connection.qps or None,
+            burst=connection.burst or None,
+        ),
         leader_election=_default_leader_election(configuration.leader_election),
         enable_contention_profiling=configuration.enable_profiling if contention is None else contention,
         percentage_of_nodes_to_score=configuration.percentage_of_nodes_to_score or 0,

@@ -9,8 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
+import msgspec
+
+from ksched.config.args import NodeResourcesFitArgs
+from ksched.config.args_validation import fit_args_problems
 from ksched.config.defaults import EVERYTHING
-from ksched.config.types import Configuration, KubeSchedulerProfile, Plugin, PluginSet
+from ksched.config.problems import aggregated
+from ksched.config.types import Configuration, KubeSchedulerProfile, Plugin, PluginSet, args_for
 from ksched.errors import ConfigurationError
 
 EXTENSION_POINTS: Mapping[str, str] = {
@@ -75,6 +80,7 @@ def expand_all(configuration: Configuration, points_of: Mapping[str, frozenset[s
 
 def _expanded(profile: KubeSchedulerProfile, points_of: Mapping[str, frozenset[str]]) -> ExpandedPlugins:
     _check_no_repeated_config(profile)
+    _check_fit_args(profile)
     specific = {point: _specific(point, getattr(profile.plugins, point), points_of) for point in EXTENSION_POINTS}
     names = {point: _with_multi_point(point, specific[point], profile, points_of) for point in EXTENSION_POINTS}
     _check_numbers(profile.scheduler_name, names)
@@ -91,6 +97,19 @@ def _check_no_repeated_config(profile: KubeSchedulerProfile) -> None:
         if config.name in seen:
             raise ConfigurationError(f"repeated config for plugin {config.name}")
         seen.add(config.name)
+
+
+def _check_fit_args(profile: KubeSchedulerProfile) -> None:
+    """NodeResourcesFit's arguments are the only ones that validation leaves to the making of the plugin (see there)."""
+    name = "NodeResourcesFit"
+    sets = (getattr(profile.plugins, point) for point in (*EXTENSION_POINTS, "multi_point"))
+    if not any(plugin.name == name for plugin_set in sets for plugin in plugin_set.enabled):
+        return
+    problems = [
+        str(problem) for problem in fit_args_problems(msgspec.convert(args_for(profile, name), NodeResourcesFitArgs))
+    ]
+    if problems:
+        raise ConfigurationError(f'initializing plugin "{name}": {aggregated(problems)}')
 
 
 def _specific(point: str, plugin_set: PluginSet, points_of: Mapping[str, frozenset[str]]) -> list[str]:

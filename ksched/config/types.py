@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import msgspec
 from msgspec import Meta, field
 
+from ksched.model.pod import DEFAULT_SCHEDULER_NAME
+
 if TYPE_CHECKING:
     from ksched.config.gates import FeatureGates
 
@@ -102,7 +104,7 @@ class PluginConfig(ConfigStruct, frozen=True):
 class KubeSchedulerProfile(ConfigStruct, frozen=True):
     """One scheduler name and the plugins that serve the pods which ask for it."""
 
-    scheduler_name: str = ""
+    scheduler_name: str = DEFAULT_SCHEDULER_NAME
     percentage_of_nodes_to_score: Int32 | None = None
     """Accepted and checked; ksched looks at every node (a documented difference)."""
     plugins: Plugins = Plugins()
