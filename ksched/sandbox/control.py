@@ -1,4 +1,4 @@
-"""The parts of a server, put together, and its own paths under /sandbox/: statistics, timeline, audit, faults."""
+"""The parts of a server, put together, and its own paths under /sandbox/: statistics, timeline, placements, audit, faults."""
 
 from __future__ import annotations
 
@@ -52,6 +52,11 @@ class Control:
                 return _json(self.stats())
             case "GET", "/sandbox/timeline":
                 return _json(self.ledger.timeline(request.parameters().get("namespace")))
+            case "GET", "/sandbox/placements":
+                after = request.parameters().get("after", "0")
+                if not after.isdecimal():
+                    raise Refused(400, "BadRequest", f"after: must be a number of bindings, got {after!r}")
+                return _json({"placements": self.ledger.placements(int(after))})
             case "GET", "/sandbox/audit":
                 return _json(audit(self.revisions, self.ledger))
             case "GET", "/sandbox/faults":
@@ -62,7 +67,7 @@ class Control:
             case "DELETE", "/sandbox/faults":
                 self.faults.clear()
                 return _json(self.faults.report())
-        paths = "GET stats, timeline, audit and faults, POST and DELETE faults"
+        paths = "GET stats, timeline, placements, audit and faults, POST and DELETE faults"
         raise Refused(404, "NotFound", f"{request.method} {request.path}: /sandbox/ has {paths}")
 
     def stats(self) -> dict[str, Any]:

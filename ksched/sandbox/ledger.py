@@ -31,6 +31,8 @@ class Ledger:
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self.pods: dict[str, PodRecord] = {}
+        self.order: list[PodRecord] = []
+        """A record for each binding, in the order in which they took effect."""
         self.binds = 0
         self.bind_conflicts = 0
 
@@ -47,7 +49,12 @@ class Ledger:
         record.bound = now
         record.binds += 1
         record.node = node
+        self.order.append(record)
         self.binds += 1
+
+    def placements(self, after: int) -> list[list[str]]:
+        """Namespace, name and node of each binding but the first `after`: cheap to ask for again and again."""
+        return [[record.namespace, record.name, record.node] for record in self.order[max(0, after) :]]
 
     def timeline(self, namespace: str | None = None) -> dict[str, Any]:
         """First create to last bind of the pods of a namespace (or all), with the latencies between."""
