@@ -154,11 +154,6 @@ def pod_limits(pod: Pod, options: RequestOptions) -> dict[str, Quantity]:
         raise _located(pod, error) from error
 
 
-def resource_amounts(resources: ResourceList) -> ResourceAmounts:
-    """A resource list such as a node's allocatable; names that the scheduler does not count are left out."""
-    return _amounts({name: millis(written) if name == CPU else units(written) for name, written in resources.items()})
-
-
 def _amounts(by_name: dict[str, int]) -> ResourceAmounts:
     return ResourceAmounts(
         milli_cpu=by_name.get(CPU, 0),
