@@ -6,24 +6,24 @@ which they can be taken, without touching the cluster.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Set
 from typing import TYPE_CHECKING
 
-from ksched.cache.table import NONZERO_CPU, NONZERO_MEMORY
+from ksched.cache.table import NONZERO_CPU, NONZERO_MEMORY, Table
 from ksched.model.node import Node, Taint
+from ksched.model.ports import HostPort
 
 if TYPE_CHECKING:
     from ksched.cache.cluster import Cluster
     from ksched.cache.shapes import PodInfo
 
-HostPort = tuple[str, str, int]
-"""(ip, protocol, port), the ip "0.0.0.0" and the protocol "TCP" where none is written."""
+_NO_PORTS: frozenset[HostPort] = frozenset()
 
 
 class NodeInfo:
     """A node and the pods on it. Amounts are in milli-CPU, bytes or counts."""
 
-    __slots__ = ("_cluster", "node", "pods", "ports", "slot", "taints")
+    __slots__ = ("_cluster", "node", "pods", "slot", "taints")
 
     def __init__(self, cluster: Cluster, slot: int, node: Node) -> None:
         self._cluster = cluster
@@ -31,7 +31,11 @@ class NodeInfo:
         self.node = node
         self.taints: tuple[Taint, ...] = tuple(node.spec.taints)
         self.pods: dict[str, PodInfo] = {}
-        self.ports: set[HostPort] = set()
+
+    @property
+    def table(self) -> Table:
+        """The columns that the node is a slot of."""
+        return self._cluster.table
 
     @property
     def name(self) -> str:
@@ -81,6 +85,11 @@ class NodeInfo:
         table = self._cluster.table
         return int(table.used(NONZERO_CPU)[self.slot]), int(table.used(NONZERO_MEMORY)[self.slot])
 
+    @property
+    def ports(self) -> Set[HostPort]:
+        """The host ports that its pods hold: a set without counts, as upstream."""
+        return self._cluster.ports.get(self.slot, _NO_PORTS)
+
     def image(self, name: str) -> tuple[int, int] | None:
         """(size in bytes, number of nodes that have it) of an image on this node, as last captured; None where it is not here."""
         return self._cluster.images.on_node(name, self.slot)
@@ -100,14 +109,19 @@ class NodeInfo:
 class WhatIf(NodeInfo):
     """A node as it would be with other pods; the cluster does not change."""
 
-    __slots__ = ("_change", "_nonzero")
+    __slots__ = ("_change", "_nonzero", "_ports")
 
     def __init__(self, of: NodeInfo) -> None:
         super().__init__(of._cluster, of.slot, of.node)
         self.pods = dict(of.pods)
-        self.ports = set(of.ports)
+        self._ports = set(of.ports)
         self._change: dict[str, int] = {}
         self._nonzero = of.nonzero_requested
+
+    @property
+    def ports(self) -> Set[HostPort]:
+        """The host ports that its pods would hold."""
+        return self._ports
 
     def requested(self, resource: str) -> int:
         """What its pods would request of a resource."""
@@ -122,18 +136,18 @@ class WhatIf(NodeInfo):
         """Put pods on the node."""
         for pod in pods:
             self.pods[pod.uid] = pod
-            self.ports.update(pod.shape.host_ports)
+            self._ports.update(pod.shape.host_ports)
             self._book(pod, 1)
 
     def remove(self, pod: PodInfo) -> None:
         """Take a pod off the node; its host ports are free then, even if another pod held one of them too (as upstream: a set, no counts)."""
         del self.pods[pod.uid]
-        self.ports.difference_update(pod.shape.host_ports)
+        self._ports.difference_update(pod.shape.host_ports)
         self._book(pod, -1)
 
     def _book(self, pod: PodInfo, sign: int) -> None:
-        placed: Mapping[str, int] = pod.shape.placed
-        for resource, amount in placed.items():
+        counted: Mapping[str, int] = pod.shape.counted
+        for resource, amount in counted.items():
             self._change[resource] = self._change.get(resource, 0) + sign * amount
         cpu, memory = self._nonzero
         self._nonzero = cpu + sign * pod.shape.nonzero_cpu, memory + sign * pod.shape.nonzero_memory

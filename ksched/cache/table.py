@@ -26,6 +26,9 @@ NO_VALUE = -1
 CPU, MEMORY, EPHEMERAL_STORAGE, NONZERO_CPU, NONZERO_MEMORY = range(5)
 """Rows that always exist. The non-zero rows count 100 m and 200 MiB for containers that ask for nothing, against the same allocatable amounts."""
 
+_MAP_NORESERVE = 0x4000
+"""Linux' flag for address space without a claim on memory; Python's mmap names it only from 3.13 on."""
+
 Amounts = npt.NDArray[np.int64]
 Codes = npt.NDArray[np.int32]
 Flags = npt.NDArray[np.uint8]
@@ -34,7 +37,7 @@ Flags = npt.NDArray[np.uint8]
 def column(dtype: npt.DTypeLike, length: int) -> npt.NDArray[Any]:
     """A zeroed array of `length` whose pages cost nothing until they are written."""
     size = np.dtype(dtype).itemsize * length
-    pages = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | mmap.MAP_NORESERVE)
+    pages = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _MAP_NORESERVE)
     return np.frombuffer(pages, dtype=dtype)
 
 

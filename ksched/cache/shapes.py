@@ -1,0 +1,165 @@
+"""What matters of a pod to scheduling, worked out once for all its copies.
+
+Most pods are copies of one another. A `Shape` is interned by the parts of the object that any decision depends on; what is derived from them (requests, host ports, and what
+plugins compile, kept in `memo`) belongs to it. A `PodInfo` is one pod and its shape; plugins get it as `pod`.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import numpy as np
+
+from ksched.cache.table import NONZERO_CPU, NONZERO_MEMORY, Amounts, Codes
+from ksched.model.pod import Pod, PodSpec
+from ksched.model.ports import HostPort, host_ports
+from ksched.model.requests import RequestRules, ResourceAmounts, counted_requests, fit_requests
+
+if TYPE_CHECKING:
+    from ksched.cache.table import Table
+
+MOST_SHAPES = 10_000
+"""Shapes that are kept; the least recently used go first. Pods that are placed keep their own shape alive."""
+
+
+class Shape:
+    """The scheduling-relevant part of a pod. Amounts are in milli-CPU, bytes and counts.
+
+    `asked` is what a node must have free for it, `counted` what it takes from its node (they differ while a pod is resized); `rows` and `amounts` are the latter as the
+    table books it.
+    """
+
+    __slots__ = ("amounts", "asked", "counted", "host_ports", "memo", "nonzero_cpu", "nonzero_memory", "rows")
+
+    def __init__(self, pod: Pod, rules: RequestRules, table: Table) -> None:
+        self.memo: dict[Any, Any] = {}
+        self.host_ports: tuple[HostPort, ...] = tuple(host_ports(pod))
+        self.asked: ResourceAmounts = fit_requests(pod, rules)
+        counted = counted_requests(pod, rules)
+        self.nonzero_cpu = counted.non_zero_milli_cpu
+        self.nonzero_memory = counted.non_zero_memory
+        self.counted: Mapping[str, int] = by_name(counted.amounts)
+        booked = [(table.row(name), amount) for name, amount in self.counted.items() if amount]
+        booked += [(NONZERO_CPU, self.nonzero_cpu), (NONZERO_MEMORY, self.nonzero_memory)]
+        self.rows: Codes = np.array([row for row, _ in booked], dtype=np.int32)
+        self.amounts: Amounts = np.array([amount for _, amount in booked], dtype=np.int64)
+
+
+class PodInfo:
+    """A pod and its shape."""
+
+    __slots__ = ("pod", "shape")
+
+    def __init__(self, pod: Pod, shape: Shape) -> None:
+        self.pod = pod
+        self.shape = shape
+
+    @property
+    def spec(self) -> PodSpec:
+        """The pod's spec."""
+        return self.pod.spec
+
+    @property
+    def name(self) -> str:
+        """The pod's name."""
+        return self.pod.metadata.name
+
+    @property
+    def namespace(self) -> str:
+        """The pod's namespace."""
+        return self.pod.metadata.namespace
+
+    @property
+    def uid(self) -> str:
+        """The pod's uid."""
+        return self.pod.metadata.uid
+
+    @property
+    def key(self) -> str:
+        """`namespace/name`."""
+        return self.pod.key
+
+    @property
+    def labels(self) -> dict[str, str]:
+        """The pod's labels."""
+        return self.pod.metadata.labels
+
+    @property
+    def priority(self) -> int:
+        """The pod's priority."""
+        return self.pod.spec.priority or 0
+
+    def request(self, resource: str) -> int:
+        """What the pod asks for of a resource, as NodeResourcesFit counts it: milli-CPU, bytes or a count."""
+        return by_name(self.shape.asked).get(resource, 0)
+
+    def on(self, node_name: str) -> PodInfo:
+        """The same pod, placed on a node."""
+        spec = msgspec.structs.replace(self.pod.spec, node_name=node_name)
+        return PodInfo(msgspec.structs.replace(self.pod, spec=spec), self.shape)
+
+    def __repr__(self) -> str:
+        return f"<PodInfo {self.key}>"
+
+
+class Shapes:
+    """Interns shapes by what they are made of."""
+
+    def __init__(self, rules: RequestRules, table: Table, most: int = MOST_SHAPES) -> None:
+        self.rules = rules
+        self._table = table
+        self._most = most
+        self._kept: OrderedDict[bytes, Shape] = OrderedDict()
+        self._encode = msgspec.msgpack.Encoder().encode
+
+    def info(self, pod: Pod) -> PodInfo:
+        """A pod with its shape. Raises QuantityError for a pod whose requests cannot be read."""
+        key = self._encode(_what_matters(pod))
+        shape = self._kept.get(key)
+        if shape is None:
+            shape = self._kept[key] = Shape(pod, self.rules, self._table)
+            if len(self._kept) > self._most:
+                self._kept.popitem(last=False)
+        else:
+            self._kept.move_to_end(key)
+        return PodInfo(pod, shape)
+
+    def __len__(self) -> int:
+        return len(self._kept)
+
+
+def _what_matters(pod: Pod) -> tuple[Any, ...]:
+    """Everything that a decision about the pod depends on, its own name and place excepted."""
+    spec, status = pod.spec, pod.status
+    return (
+        spec.containers,
+        spec.init_containers,
+        spec.overhead,
+        spec.resources,
+        spec.node_selector,
+        spec.affinity,
+        spec.tolerations,
+        spec.topology_spread_constraints,
+        spec.volumes,
+        spec.host_network,
+        spec.host_users,
+        None if status.resources is None else (status.resources, status.allocated_resources),
+        _actuated(pod),
+        [condition.reason for condition in status.conditions if condition.type == "PodResizePending"],
+    )
+
+
+def _actuated(pod: Pod) -> list[Any] | None:
+    """The parts of container statuses that requests depend on; None for the usual pod, whose statuses say nothing of resources."""
+    statuses = (*pod.status.container_statuses, *pod.status.init_container_statuses)
+    said = [(status.name, status.resources, status.allocated_resources) for status in statuses if status.resources is not None]
+    return said or None
+
+
+def by_name(amounts: ResourceAmounts) -> dict[str, int]:
+    """Amounts under the names of their resources."""
+    fixed = {"cpu": amounts.milli_cpu, "memory": amounts.memory, "ephemeral-storage": amounts.ephemeral_storage}
+    return {**fixed, **amounts.scalars}

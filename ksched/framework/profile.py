@@ -1,0 +1,532 @@
+"""A profile: the plugins of one scheduler name, and how they are run at each extension point.
+
+The rules are kube-scheduler's framework runtime: which codes end a cycle, whose words are shown, what Skip leaves out. Filtering works on the table's `alive` and
+`verdicts` columns, scoring on a column of totals, so that a point costs one call per plugin and not one per node. What a node's verdict says in words is worked out only
+when somebody asks (`Filtered`).
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, TypeVar
+
+import numpy as np
+
+from ksched import _core
+from ksched.cache.cluster import Cluster
+from ksched.cache.node_info import NodeInfo
+from ksched.cache.shapes import PodInfo
+from ksched.cache.table import Amounts, Table, column
+from ksched.framework.plugin import (
+    ArrayFilterPlugin,
+    ArrayScorePlugin,
+    BindPlugin,
+    FilterPlugin,
+    Normalization,
+    PermitPlugin,
+    Plugin,
+    PostBindPlugin,
+    PostFilterPlugin,
+    PostFilterResult,
+    PreBindPlugin,
+    PreEnqueuePlugin,
+    PreFilterPlugin,
+    PreScorePlugin,
+    QueueSortPlugin,
+    ReservePlugin,
+    ScorePlugin,
+)
+from ksched.framework.state import CycleState
+from ksched.framework.status import Code, Status, Wait
+
+log = logging.getLogger("ksched.framework")
+
+T = TypeVar("T")
+
+_CODE_MASK = (1 << _core.CODE_BITS) - 1
+_SPECIAL = 255
+"""The plugin number of verdicts that no array form gave: those of nodes that were looked at one by one."""
+
+NOT_FOUND_BY_PREFILTER = "node(s) didn't satisfy plugin(s) [{}]"
+
+
+class PreFiltered:
+    """How PreFilter went: a status that ends the cycle, or the nodes it narrowed the search to (None: all)."""
+
+    __slots__ = ("narrowed_by", "nodes", "status")
+
+    def __init__(self, status: Status | None, nodes: frozenset[str] | None, narrowed_by: frozenset[str]) -> None:
+        self.status = status
+        self.nodes = nodes
+        self.narrowed_by = narrowed_by
+
+
+class Filtered:
+    """How filtering went: how many nodes are left, and why the others are not. Valid until the next cycle."""
+
+    __slots__ = ("_nodes", "_said", "_steps", "absent", "error", "feasible", "pod", "state", "table")
+
+    def __init__(self, nodes: Callable[[int], NodeInfo], table: Table, state: CycleState, pod: PodInfo, steps: Sequence[FilterStep]) -> None:
+        self.table = table
+        self.state = state
+        self.pod = pod
+        self.feasible = 0
+        self.error: Status | None = None
+        self.absent: Status | None = None
+        self._nodes = nodes
+        self._steps = steps
+        self._said: list[Status] = []
+
+    def status(self, verdict: int) -> Status:
+        """What a verdict says."""
+        number, code = verdict >> _core.CODE_BITS, verdict & _CODE_MASK
+        if number == _SPECIAL:
+            return self._said[code - 1]
+        step = self._steps[number]
+        return step.explain(self.state, self.pod, code).by(step.plugin.name)
+
+    def special(self, status: Status) -> int:
+        """A verdict for a status that has no code of its own."""
+        if status not in self._said:
+            self._said.append(status)
+        return _SPECIAL << _core.CODE_BITS | self._said.index(status) + 1
+
+    def counts(self) -> tuple[Counter[Status], int]:
+        """How many nodes each status turned down, and how many PreFilter left out."""
+        verdicts = self.table.verdicts[: self.table.size]
+        numbers, times = np.unique(verdicts[(verdicts != 0) & (self.table.present[: self.table.size] != 0)], return_counts=True)
+        found: Counter[Status] = Counter()
+        left_out = 0
+        for number, count in zip(numbers.tolist(), times.tolist(), strict=True):
+            if number == _core.ABSENT:
+                left_out = count
+            else:
+                found[self.status(number)] += count
+        return found, left_out
+
+    def rejected(self) -> Iterator[tuple[NodeInfo, Status]]:
+        """Every node that a filter turned down, with the status."""
+        for slot in np.flatnonzero(self.table.verdicts[: self.table.size] > 0).tolist():
+            yield self._nodes(slot), self.status(int(self.table.verdicts[slot]))
+
+    def feasible_slots(self) -> list[int]:
+        """The slots of the nodes that are left."""
+        slots: list[int] = np.flatnonzero(self.table.alive[: self.table.size]).tolist()
+        return slots
+
+
+class FilterStep:
+    """One filter plugin in a profile, in the form that is used."""
+
+    __slots__ = ("_said", "array", "number", "plain", "plugin")
+
+    def __init__(self, number: int, plugin: FilterPlugin | ArrayFilterPlugin, native: bool) -> None:
+        self.number = number
+        self.plugin = plugin
+        self.plain = plugin if isinstance(plugin, FilterPlugin) else None
+        self.array = plugin if isinstance(plugin, ArrayFilterPlugin) and (native or self.plain is None) else None
+        self._said: list[Status] = []
+
+    def reject(self, cluster: Cluster, filtered: Filtered) -> int:
+        """Take out the nodes that the plugin turns down; returns how many."""
+        return self._reject_by_array(self.array, filtered) if self.array is not None else self._reject_one_by_one(cluster, filtered)
+
+    def explain(self, state: CycleState, pod: PodInfo, code: int) -> Status:
+        """The status behind a code of this step."""
+        return self.array.explain(state, pod, code) if self.array is not None else self._said[code - 1]
+
+    def one(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> Status | None:
+        """The plugin's word on one node, which may be a what-if."""
+        if self.plain is not None:
+            return called(self.plugin, "Filter", self.plain.filter, state, pod, node)
+        assert self.array is not None
+        codes = called(self.plugin, "Filter", self.array.filter_array, state, pod, node.table)
+        if codes is None or isinstance(codes, Status):
+            return codes
+        code = int(codes[node.slot])
+        return self.array.explain(state, pod, code) if code else None
+
+    def _reject_by_array(self, plugin: ArrayFilterPlugin, filtered: Filtered) -> int:
+        table = filtered.table
+        codes = called(plugin, "Filter", plugin.filter_array, filtered.state, filtered.pod, table)
+        if codes is None:
+            return 0
+        if isinstance(codes, Status):
+            filtered.error = codes.by(plugin.name)
+            return 0
+        if codes.dtype == np.uint8:
+            return int(table.sieve.reject_small(codes, self.number, table.size))
+        return int(table.sieve.reject(codes, self.number, table.size))
+
+    def _reject_one_by_one(self, cluster: Cluster, filtered: Filtered) -> int:
+        self._said.clear()
+        codes = np.zeros(filtered.table.size, dtype=np.int32)
+        failed: dict[str, Status] = {}
+        for slot in filtered.feasible_slots():
+            node = cluster.at(slot)
+            status = self.one(filtered.state, filtered.pod, node)
+            if status is None or status.code == Code.SUCCESS:
+                continue
+            if not status.is_rejected:
+                failed[node.name] = status
+            if status not in self._said:
+                self._said.append(status)
+            codes[slot] = self._said.index(status) + 1
+        if failed:
+            filtered.error = failed[min(failed)].by(self.plugin.name)
+        return int(filtered.table.sieve.reject(codes, self.number, filtered.table.size))
+
+
+class ScoreStep:
+    """One score plugin in a profile, in the form that is used, and its weight."""
+
+    __slots__ = ("array", "plain", "plugin", "weight")
+
+    def __init__(self, plugin: ScorePlugin | ArrayScorePlugin, weight: int, native: bool) -> None:
+        self.plugin = plugin
+        self.weight = weight
+        self.plain = plugin if isinstance(plugin, ScorePlugin) else None
+        self.array = plugin if isinstance(plugin, ArrayScorePlugin) and (native or self.plain is None) else None
+
+    def raw(self, cluster: Cluster, state: CycleState, pod: PodInfo) -> Amounts | Status:
+        """The plugin's scores before normalisation, one per slot."""
+        table = cluster.table
+        if self.array is not None:
+            return called(self.plugin, "Score", self.array.score_array, state, pod, table)
+        assert self.plain is not None
+        scores = np.zeros(table.size, dtype=np.int64)
+        for slot in np.flatnonzero(table.alive[: table.size]).tolist():
+            score = called(self.plugin, "Score", self.plain.score, state, pod, cluster.at(slot))
+            if isinstance(score, Status):
+                return score
+            scores[slot] = score
+        return scores
+
+
+class Scored:
+    """What scoring found: totals per slot; with `details`, each plugin's raw and weighted scores too."""
+
+    __slots__ = ("raw", "totals", "weighted")
+
+    def __init__(self, totals: Amounts) -> None:
+        self.totals = totals
+        self.raw: dict[str, Amounts] = {}
+        self.weighted: dict[str, Amounts] = {}
+
+
+class Profile:
+    """The plugins of one scheduler name. Made by `ksched.framework.build.build_profiles`."""
+
+    def __init__(self, scheduler_name: str, cluster: Cluster, enabled: Mapping[str, Sequence[tuple[Plugin, int]]], *, native: bool) -> None:
+        self.scheduler_name = scheduler_name
+        self.cluster = cluster
+        self._pre_enqueue = _at(enabled, "pre_enqueue", PreEnqueuePlugin)
+        self._queue_sort = _at(enabled, "queue_sort", QueueSortPlugin)[0]
+        self._pre_filter = _at(enabled, "pre_filter", PreFilterPlugin)
+        filters = [plugin for plugin, _ in enabled.get("filter", ()) if isinstance(plugin, FilterPlugin | ArrayFilterPlugin)]
+        self._filters = [FilterStep(number, plugin, native) for number, plugin in enumerate(filters)]
+        self._post_filter = _at(enabled, "post_filter", PostFilterPlugin)
+        self._pre_score = _at(enabled, "pre_score", PreScorePlugin)
+        self._scores = [
+            ScoreStep(plugin, weight, native) for plugin, weight in enabled.get("score", ()) if isinstance(plugin, ScorePlugin | ArrayScorePlugin)
+        ]
+        self._reserve = _at(enabled, "reserve", ReservePlugin)
+        self._permit = _at(enabled, "permit", PermitPlugin)
+        self._pre_bind = _at(enabled, "pre_bind", PreBindPlugin)
+        self._bind = _at(enabled, "bind", BindPlugin)
+        self._post_bind = _at(enabled, "post_bind", PostBindPlugin)
+        self._totals: Amounts = column(np.int64, cluster.table.max_nodes)
+
+    # -- what engine asks
+
+    @property
+    def has_post_filter(self) -> bool:
+        """Whether some plugin can make room when no node is left."""
+        return bool(self._post_filter)
+
+    @property
+    def binds_plainly(self) -> bool:
+        """Whether binding is DefaultBinder's one request and nothing else."""
+        return not self._pre_bind and not self._post_bind and [plugin.name for plugin in self._bind] == ["DefaultBinder"]
+
+    @property
+    def has_permit(self) -> bool:
+        """Whether some plugin may hold a pod back after it has been reserved."""
+        return bool(self._permit)
+
+    @property
+    def score_plugins(self) -> tuple[str, ...]:
+        """The names of the score plugins, in order."""
+        return tuple(step.plugin.name for step in self._scores)
+
+    # -- the queue's points
+
+    def pre_enqueue(self, pod: PodInfo) -> Status | None:
+        """The first plugin's reason to keep the pod out of the active queue, or None."""
+        for plugin in self._pre_enqueue:
+            status = called(plugin, "PreEnqueue", plugin.pre_enqueue, pod)
+            if status is not None:
+                return status.by(plugin.name)
+        return None
+
+    def sort_key(self, pod: PodInfo, timestamp: float) -> Any:
+        """The pod's place in the active queue: smaller goes first."""
+        return self._queue_sort.sort_key(pod, timestamp)
+
+    # -- the scheduling cycle's points
+
+    def pre_filter(self, state: CycleState, pod: PodInfo) -> PreFiltered:
+        """Run PreFilter: sets of nodes are intersected, Unschedulable is remembered while the rest still runs, anything worse ends it at once."""
+        rejected: Status | None = None
+        nodes: frozenset[str] | None = None
+        narrowed_by: set[str] = set()
+        for plugin in self._pre_filter:
+            answer = called(plugin, "PreFilter", plugin.pre_filter, state, pod, self.cluster.table)
+            if answer is None:
+                continue
+            if not isinstance(answer, Status):
+                nodes = frozenset(answer) if nodes is None else nodes & answer
+                narrowed_by.add(plugin.name)
+                if not nodes:
+                    return PreFiltered(_nothing_in_common(narrowed_by), None, frozenset(narrowed_by))
+            elif answer.code == Code.SKIP:
+                state.skip_filter.add(plugin.name)
+            elif answer.code == Code.UNSCHEDULABLE:
+                rejected = answer.by(plugin.name)
+            elif answer.code == Code.UNRESOLVABLE:
+                return PreFiltered(answer.by(plugin.name), None, frozenset(narrowed_by))
+            else:
+                failed = Status.error(f'running PreFilter plugin "{plugin.name}": {answer.message}').by(plugin.name)
+                return PreFiltered(failed, None, frozenset(narrowed_by))
+        return PreFiltered(rejected, None if rejected else nodes, frozenset(narrowed_by))
+
+    def filter(self, state: CycleState, pod: PodInfo, found: PreFiltered, nominated: Mapping[str, Sequence[PodInfo]]) -> Filtered:
+        """Run every filter over all nodes, or over those that PreFilter left.
+
+        `nominated` are the pods nominated to nodes, by node name. A node with nominated pods of at least this pod's priority must fit the pod with them and without them.
+        """
+        table = self.cluster.table
+        filtered = Filtered(self.cluster.at, table, state, pod, self._filters)
+        filtered.feasible = int(table.sieve.start(table.present, table.size))
+        if found.nodes is not None:
+            known = [node.slot for name in found.nodes if (node := self.cluster.node(name)) is not None]
+            filtered.feasible = int(table.sieve.keep_only(np.array(known, dtype=np.int32), table.size))
+            filtered.absent = Status.unresolvable(NOT_FOUND_BY_PREFILTER.format(" ".join(sorted(found.narrowed_by))))
+        crowded = self._nodes_with_nominated(pod, nominated, table) if nominated else []
+        for step in self._filters:
+            if not filtered.feasible or filtered.error is not None:
+                break
+            if step.plugin.name not in state.skip_filter:
+                filtered.feasible -= step.reject(self.cluster, filtered)
+        for node, pods in crowded:
+            self._recheck_with_nominated(filtered, node, pods)
+        return filtered
+
+    def filter_one(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> Status | None:
+        """Every filter on one node, which may be a what-if; None if it is kept."""
+        for step in self._filters:
+            if step.plugin.name in state.skip_filter:
+                continue
+            status = step.one(state, pod, node)
+            if status is not None and status.code != Code.SUCCESS:
+                return status.by(step.plugin.name)
+        return None
+
+    def filter_one_with_nominated(self, state: CycleState, pod: PodInfo, node: NodeInfo, nominated: Sequence[PodInfo]) -> Status | None:
+        """Both passes on one node: with the pods nominated there that count against this pod, then without them."""
+        pods = _that_count(pod, nominated)
+        if pods:
+            crowded = node.what_if()
+            crowded.add(pods)
+            status = self.filter_one(state, pod, crowded)
+            if status is not None:
+                return status
+        return self.filter_one(state, pod, node)
+
+    def post_filter(self, state: CycleState, pod: PodInfo, statuses: Mapping[str, Status]) -> tuple[PostFilterResult | None, Status | None]:
+        """Run PostFilter until a plugin succeeds, fails or says that nothing can help; None as status is success."""
+        reasons: list[str] = []
+        result: PostFilterResult | None = None
+        for plugin in self._post_filter:
+            answer = called(plugin, "PostFilter", plugin.post_filter, state, pod, statuses)
+            proposed, status = (None, answer) if isinstance(answer, Status) else answer
+            if status is None:
+                return proposed, None
+            if not status.is_rejected or status.code == Code.UNRESOLVABLE:
+                return proposed, status.by(plugin.name)
+            if proposed is not None and proposed.nominated_node is not None:
+                result = proposed
+            reasons.extend(status.reasons)
+        return result, Status.unschedulable(*reasons)
+
+    def score(self, state: CycleState, pod: PodInfo, *, details: bool = False) -> Scored | Status:
+        """Score the nodes that filtering left: PreScore, Score, normalisation, weights. A status is a failure that ends the cycle."""
+        table = self.cluster.table
+        totals = self._totals[: table.size]
+        totals.fill(0)
+        scored = Scored(totals)
+        for plugin in self._pre_score:
+            status = called(plugin, "PreScore", plugin.pre_score, state, pod, table)
+            if status is None:
+                continue
+            if status.code != Code.SKIP:
+                return Status.error(f'running PreScore plugin "{plugin.name}": {status.message}').by(plugin.name)
+            state.skip_score.add(plugin.name)
+        if not self._scores:
+            totals.fill(1)
+        for step in self._scores:
+            if step.plugin.name in state.skip_score:
+                continue
+            failed = self._add_scores(step, state, pod, scored, details)
+            if failed is not None:
+                return failed.by(step.plugin.name)
+        return scored
+
+    def reserve(self, state: CycleState, pod: PodInfo, node_name: str) -> Status | None:
+        """Run Reserve; if a plugin objects, everything is unreserved and its status returned."""
+        for plugin in self._reserve:
+            status = called(plugin, "Reserve", plugin.reserve, state, pod, node_name)
+            if status is not None:
+                self.unreserve(state, pod, node_name)
+                if status.is_rejected:
+                    return status.by(plugin.name)
+                return Status.error(f'running Reserve plugin "{plugin.name}": {status.message}').by(plugin.name)
+        return None
+
+    def unreserve(self, state: CycleState, pod: PodInfo, node_name: str) -> None:
+        """Undo Reserve: every reserve plugin, last first."""
+        for plugin in reversed(self._reserve):
+            called(plugin, "Unreserve", plugin.unreserve, state, pod, node_name)
+
+    def permit(self, state: CycleState, pod: PodInfo, node_name: str) -> tuple[Status | None, tuple[tuple[str, float], ...]]:
+        """Run Permit: a status that turns the pod down, or None and the plugins that want it to wait, with their seconds."""
+        waits: list[tuple[str, float]] = []
+        for plugin in self._permit:
+            answer = called(plugin, "Permit", plugin.permit, state, pod, node_name)
+            if isinstance(answer, Wait):
+                waits.append((plugin.name, answer.seconds))
+            elif answer is not None:
+                if answer.is_rejected:
+                    return answer.by(plugin.name), ()
+                return Status.error(f'running Permit plugin "{plugin.name}": {answer.message}').by(plugin.name), ()
+        return None, tuple(waits)
+
+    # -- the binding cycle's points
+
+    async def pre_bind(self, state: CycleState, pod: PodInfo, node_name: str) -> Status | None:
+        """Run PreBind, one plugin after the other; the first that objects ends it."""
+        for plugin in self._pre_bind:
+            status = await awaited(plugin, "PreBind", plugin.pre_bind(state, pod, node_name))
+            if status is not None:
+                if status.is_rejected:
+                    return status.by(plugin.name)
+                return Status.error(f'running PreBind plugin "{plugin.name}": {status.message}').by(plugin.name)
+        return None
+
+    async def bind(self, state: CycleState, pod: PodInfo, node_name: str) -> Status | None:
+        """Ask the bind plugins in turn until one does not say Skip."""
+        for plugin in self._bind:
+            status = await awaited(plugin, "Bind", plugin.bind(state, pod, node_name))
+            if status is None:
+                return None
+            if status.code == Code.SKIP:
+                continue
+            if status.is_rejected:
+                return status.by(plugin.name)
+            return Status.error(f'running Bind plugin "{plugin.name}": {status.message}').by(plugin.name)
+        return Status.error("every bind plugin skipped the pod")
+
+    async def post_bind(self, state: CycleState, pod: PodInfo, node_name: str) -> None:
+        """Tell the PostBind plugins."""
+        for plugin in self._post_bind:
+            await awaited(plugin, "PostBind", plugin.post_bind(state, pod, node_name))
+
+    # -- steps of the above
+
+    def _nodes_with_nominated(self, pod: PodInfo, nominated: Mapping[str, Sequence[PodInfo]], table: Table) -> list[tuple[NodeInfo, list[PodInfo]]]:
+        found = []
+        for name, candidates in nominated.items():
+            node = self.cluster.node(name)
+            if node is not None and table.alive[node.slot] and (pods := _that_count(pod, candidates)):
+                found.append((node, pods))
+        return found
+
+    def _recheck_with_nominated(self, filtered: Filtered, node: NodeInfo, pods: Sequence[PodInfo]) -> None:
+        """The first of the two passes. The second has been run over all nodes; where both object, the first one's words count."""
+        crowded = node.what_if()
+        crowded.add(pods)
+        status = self.filter_one(filtered.state, filtered.pod, crowded)
+        if status is None:
+            return
+        if not status.is_rejected:
+            filtered.error = status
+        table = filtered.table
+        filtered.feasible -= int(table.alive[node.slot])
+        table.alive[node.slot] = 0
+        table.verdicts[node.slot] = filtered.special(status)
+
+    def _add_scores(self, step: ScoreStep, state: CycleState, pod: PodInfo, scored: Scored, details: bool) -> Status | None:
+        table = self.cluster.table
+        raw = step.raw(self.cluster, state, pod)
+        if isinstance(raw, Status):
+            return Status.error(f'running Score plugins: plugin "{step.plugin.name}" failed with: {raw.message}')
+        if details:
+            scored.raw[step.plugin.name] = raw[: table.size].copy()
+            before = scored.totals.copy()
+        normalization = step.plugin.normalization
+        if normalization == Normalization.CUSTOM:
+            feasible = table.alive[: table.size] != 0
+            normal = called(step.plugin, "NormalizeScore", step.plugin.normalize, state, pod, raw[feasible])
+            if isinstance(normal, Status):
+                return Status.error(f'running Normalize on Score plugins: plugin "{step.plugin.name}" failed with: {normal.message}')
+            raw = np.zeros(table.size, dtype=np.int64)
+            raw[feasible] = normal
+            normalization = Normalization.NONE
+        bad = _core.weigh(raw, table.alive, scored.totals, step.weight, normalization, table.size)
+        if details:
+            scored.weighted[step.plugin.name] = scored.totals - before
+        if bad is not None:
+            return Status.error(
+                f'applying score defaultWeights on Score plugins: plugin "{step.plugin.name}" returns an invalid score {bad}, '
+                "it should in the range of [0, 100] after normalizing"
+            )
+        return None
+
+
+def called(plugin: Plugin, point: str, function: Callable[..., T], *arguments: Any) -> T | Status:
+    """Call a plugin; an exception is a fault of the plugin and becomes a status of code Error. The scheduler never dies of a plugin."""
+    try:
+        return function(*arguments)
+    except Exception as fault:  # noqa: BLE001 - whatever somebody else's code raises must not end the scheduler
+        return _fault(plugin, point, fault)
+
+
+async def awaited(plugin: Plugin, point: str, waiting: Any) -> Any:
+    """`called` for the points that are coroutines."""
+    try:
+        return await waiting
+    except Exception as fault:  # noqa: BLE001 - whatever somebody else's code raises must not end the scheduler
+        return _fault(plugin, point, fault)
+
+
+def _fault(plugin: Plugin, point: str, fault: Exception) -> Status:
+    log.error('plugin failed plugin="%s" point="%s" error="%s"', plugin.name, point, fault, exc_info=fault)
+    return Status.error(f"{type(fault).__name__}: {fault}").by(plugin.name)
+
+
+def _nothing_in_common(narrowed_by: Iterable[str]) -> Status:
+    names = sorted(narrowed_by)
+    if len(names) == 1:
+        return Status.unresolvable(f"node(s) didn't satisfy plugin {names[0]}")
+    return Status.unresolvable(f"node(s) didn't satisfy plugin(s) [{' '.join(names)}] simultaneously")
+
+
+def _that_count(pod: PodInfo, nominated: Sequence[PodInfo]) -> list[PodInfo]:
+    """The nominated pods whose claim to a node stands against this pod's."""
+    return [other for other in nominated if other.priority >= pod.priority and other.uid != pod.uid]
+
+
+def _at(enabled: Mapping[str, Sequence[tuple[Plugin, int]]], point: str, base: type[T]) -> list[T]:
+    return [plugin for plugin, _ in enabled.get(point, ()) if isinstance(plugin, base)]

@@ -1,0 +1,187 @@
+"""NodeAffinity: the nodes that a pod (or the profile, by `addedAffinity`) requires, and those that it prefers.
+
+The array forms ask a requirement once per distinct value of its label and gather over the nodes.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ksched.cache.table import Amounts, Flags
+from ksched.config.args import NodeAffinityArgs
+from ksched.errors import ConfigurationError, SelectorError
+from ksched.framework import (
+    ArrayFilterPlugin,
+    ArrayScorePlugin,
+    CycleState,
+    FilterPlugin,
+    Handle,
+    NodeInfo,
+    Normalization,
+    PodInfo,
+    PreFilterPlugin,
+    PreScorePlugin,
+    ScorePlugin,
+    Status,
+    Table,
+)
+from ksched.model.objects import NodeSelector
+from ksched.model.pod import NodeAffinity as NodeAffinityTerms
+from ksched.model.selectors import (
+    NODE_NAME_FIELD,
+    NodeTerm,
+    NodeTerms,
+    PreferredTerms,
+    RequiredNodeAffinity,
+    Requirement,
+    field_value,
+    preferred_terms,
+    required_node_affinity,
+    strict_node_selector,
+)
+
+ENFORCED = Status.unresolvable("node(s) didn't match scheduler-enforced node affinity")
+REASON = Status.unresolvable("node(s) didn't match Pod's node affinity/selector")
+CONFLICT = Status.unresolvable("pod affinity terms conflict")
+
+Mask = npt.NDArray[np.bool_]
+
+
+class NodeAffinity(PreFilterPlugin, FilterPlugin, ArrayFilterPlugin, PreScorePlugin, ScorePlugin, ArrayScorePlugin):
+    """Turn down nodes that `nodeSelector` or required affinity does not match; sum up the weights of the preferred terms that match."""
+
+    name = "NodeAffinity"
+    Args = NodeAffinityArgs
+    normalization = Normalization.MAX
+    reasons = (ENFORCED, REASON)
+
+    def __init__(self, args: Any, handle: Handle) -> None:
+        super().__init__(args, handle)
+        added: NodeAffinityTerms = args.added_affinity or NodeAffinityTerms()
+        self._added_required: NodeTerms | None = None
+        self._added_preferred: PreferredTerms | None = None
+        try:
+            where = "required"
+            if added.required is not None:
+                self._added_required = strict_node_selector(added.required)
+            where = "preferred"
+            if added.preferred is not None:
+                self._added_preferred = preferred_terms(added.preferred)
+        except SelectorError as error:
+            raise ConfigurationError(f"parsing addedAffinity.{where}DuringSchedulingIgnoredDuringExecution: {error}") from error
+
+    # -- filter
+
+    def pre_filter(self, state: CycleState, pod: PodInfo, nodes: Table) -> frozenset[str] | Status | None:
+        """Skip for a pod without requirements; narrow the search where every term names its nodes."""
+        required = _required_of(pod)
+        if required is None and self._added_required is None and pod.spec.node_selector is None:
+            return Status.skip()
+        state[self] = pod.shape.memo.get((self, "required")) or pod.shape.memo.setdefault((self, "required"), required_node_affinity(pod.pod))
+        if required is None or not required.node_selector_terms:
+            return None
+        names = named_nodes(required)
+        if names is None:
+            return None
+        return names or CONFLICT
+
+    def filter(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> Status | None:
+        """The profile's requirement first, then the pod's own."""
+        if self._added_required is not None and not self._added_required.matches(node.labels, node.name):
+            return ENFORCED
+        required: RequiredNodeAffinity = state[self]
+        return None if required.matches(node.labels, node.name) else REASON
+
+    def filter_array(self, state: CycleState, pod: PodInfo, nodes: Table) -> Flags:
+        """1: not what the profile enforces. 2: not what the pod requires."""
+        required: RequiredNodeAffinity = state[self]
+        keeps = np.ones(nodes.size, dtype=np.bool_)
+        if required.node_selector is not None:
+            for requirement in required.node_selector.requirements:
+                keeps &= nodes.label(requirement.key).gather(requirement.holds, nodes.size)
+        if required.affinity is not None:
+            keeps &= self._any_matches(required.affinity, nodes)
+        codes = np.where(keeps, 0, 2).astype(np.uint8)
+        if self._added_required is not None:
+            codes[~self._any_matches(self._added_required, nodes)] = 1
+        return codes
+
+    # -- score
+
+    def pre_score(self, state: CycleState, pod: PodInfo, nodes: Table) -> Status | None:
+        """Skip where neither the pod nor the profile prefers anything; a preference that is malformed ends the cycle."""
+        affinity = pod.spec.affinity.node_affinity if pod.spec.affinity is not None else None
+        own = affinity.preferred if affinity is not None else None
+        if own is None and self._added_preferred is None:
+            return Status.skip()
+        try:
+            compiled = preferred_terms(own or ())
+        except SelectorError as error:
+            return Status.error(str(error))
+        state[self, "preferred"] = [terms for terms in (self._added_preferred, compiled) if terms is not None]
+        return None
+
+    def score(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> int | Status:
+        """The weights of the matching terms."""
+        preferred: list[PreferredTerms] = state[self, "preferred"]
+        return sum(terms.score(node.labels, node.name) for terms in preferred)
+
+    def score_array(self, state: CycleState, pod: PodInfo, nodes: Table) -> Amounts:
+        """The same, term by term."""
+        preferred: list[PreferredTerms] = state[self, "preferred"]
+        scores = np.zeros(nodes.size, dtype=np.int64)
+        for terms in preferred:
+            for weight, term in terms.terms:
+                scores[self._matches(term, nodes)] += weight
+        return scores
+
+    # -- terms over all nodes
+
+    def _any_matches(self, terms: NodeTerms, nodes: Table) -> Mask:
+        found = np.zeros(nodes.size, dtype=np.bool_)
+        for term in terms.terms:
+            found |= self._matches(term, nodes)
+        return found
+
+    def _matches(self, term: NodeTerm, nodes: Table) -> Mask:
+        if term.errors:
+            return np.zeros(nodes.size, dtype=np.bool_)
+        found = np.ones(nodes.size, dtype=np.bool_)
+        for requirement in term.expressions:
+            found &= nodes.label(requirement.key).gather(requirement.holds, nodes.size)
+        for requirement in term.fields:
+            found &= self._field_holds(requirement, nodes)
+        return found
+
+    def _field_holds(self, requirement: Requirement, nodes: Table) -> Mask:
+        """A requirement on a field. Only the nodes that it names can differ from the rest."""
+        holds = np.full(nodes.size, requirement.holds(field_value(requirement.key, "")), dtype=np.bool_)
+        if requirement.key == NODE_NAME_FIELD:
+            for name in requirement.values:
+                node = self.handle.cluster.node(name)
+                if node is not None:
+                    holds[node.slot] = requirement.holds(name)
+        return holds
+
+
+def named_nodes(required: NodeSelector) -> frozenset[str] | None:
+    """The nodes that the terms name by `metadata.name In`, if every term does; None otherwise. Empty if no term can be met."""
+    names: set[str] = set()
+    for term in required.node_selector_terms:
+        named: set[str] | None = None
+        for requirement in term.match_fields:
+            if requirement.key == NODE_NAME_FIELD and requirement.operator == "In":
+                named = set(requirement.values) if named is None else named & set(requirement.values)
+        if named is None:
+            return None
+        names |= named
+    return frozenset(names)
+
+
+def _required_of(pod: PodInfo) -> NodeSelector | None:
+    affinity = pod.spec.affinity
+    return affinity.node_affinity.required if affinity is not None and affinity.node_affinity is not None else None
+
