@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ksched.config.args import (
+    KINDS,
     DefaultPreemptionArgs,
     DynamicResourcesArgs,
     InterPodAffinityArgs,
@@ -24,7 +25,8 @@ from ksched.config.args import (
 )
 from ksched.config.durations import nanoseconds
 from ksched.config.gates import FeatureGates
-from ksched.config.problems import Problem, duplicate, forbidden, invalid, required, unsupported
+from ksched.config.problems import Problem, aggregated, duplicate, forbidden, invalid, required, unsupported
+from ksched.errors import ConfigurationError
 from ksched.model.label_syntax import key_faults
 from ksched.model.objects import NodeSelector, NodeSelectorTerm
 from ksched.model.pod import NodeAffinity, TopologySpreadConstraint
@@ -54,6 +56,15 @@ def args_problems(args: PluginArgs, gates: FeatureGates) -> list[Problem]:
         case VolumeBindingArgs():
             return list(_volume_binding(args, gates))
     return []
+
+
+def check_args(plugin_name: str, args: object, gates: FeatureGates) -> None:
+    """Raise ConfigurationError, in kube-scheduler's words, if `args` are not right for making the in-tree plugin."""
+    if not isinstance(args, KINDS[plugin_name]):
+        raise ConfigurationError(f"want args to be of type {KINDS[plugin_name].__name__}, got {type(args).__name__}")
+    problems = args_problems(args, gates)
+    if problems:
+        raise ConfigurationError(aggregated(str(problem) for problem in problems))
 
 
 def fit_args_problems(args: NodeResourcesFitArgs) -> list[Problem]:

@@ -6,8 +6,6 @@ with `--write-config-to`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from msgspec.structs import asdict, replace
 
 from ksched.config import args as plugin_args
@@ -112,13 +110,14 @@ def _default_profile(profile: KubeSchedulerProfile, gates: FeatureGates) -> Kube
     default = default_plugins(gates)
     plugins = Plugins(**{name: merged(getattr(default, name), own) for name, own in asdict(profile.plugins).items()})
     given = {config.name for config in profile.plugin_config}
-    missing = sorted(name for name in _enabled_anywhere(plugins) if name in plugin_args.KINDS and name not in given)
+    missing = sorted(name for name in enabled_anywhere(plugins) if name in plugin_args.KINDS and name not in given)
     added = tuple(_default_args(name, gates) for name in missing)
     return replace(profile, plugins=plugins, plugin_config=profile.plugin_config + added)
 
 
-def _enabled_anywhere(plugins: Plugins) -> Iterable[str]:
-    return {plugin.name for plugin_set in asdict(plugins).values() for plugin in plugin_set.enabled}
+def enabled_anywhere(plugins: Plugins) -> frozenset[str]:
+    """The names of the plugins that are enabled at any extension point, or at all of them."""
+    return frozenset(plugin.name for plugin_set in asdict(plugins).values() for plugin in plugin_set.enabled)
 
 
 def _default_args(name: str, gates: FeatureGates) -> PluginConfig:

@@ -13,7 +13,7 @@ import msgspec
 
 from ksched.config.args import NodeResourcesFitArgs
 from ksched.config.args_validation import fit_args_problems
-from ksched.config.defaults import EVERYTHING
+from ksched.config.defaults import EVERYTHING, enabled_anywhere
 from ksched.config.problems import aggregated
 from ksched.config.types import Configuration, KubeSchedulerProfile, Plugin, PluginSet, args_for
 from ksched.errors import ConfigurationError
@@ -102,8 +102,7 @@ def _check_no_repeated_config(profile: KubeSchedulerProfile) -> None:
 def _check_fit_args(profile: KubeSchedulerProfile) -> None:
     """NodeResourcesFit's arguments are the only ones that validation leaves to the making of the plugin (see there)."""
     name = "NodeResourcesFit"
-    sets = (getattr(profile.plugins, point) for point in (*EXTENSION_POINTS, "multi_point"))
-    if not any(plugin.name == name for plugin_set in sets for plugin in plugin_set.enabled):
+    if name not in enabled_anywhere(profile.plugins):
         return
     problems = [
         str(problem) for problem in fit_args_problems(msgspec.convert(args_for(profile, name), NodeResourcesFitArgs))

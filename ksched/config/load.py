@@ -45,7 +45,7 @@ def parse(text: str, gates: FeatureGates) -> Configuration:
     configuration = decode(text, gates)
     problems = problems_of(configuration, gates)
     if problems:
-        raise ConfigurationError(aggregated([str(problem) for problem in problems]))
+        raise ConfigurationError(aggregated(str(problem) for problem in problems))
     return configuration
 
 

@@ -46,7 +46,7 @@ def unsupported(path: str, value: str, supported: Iterable[str]) -> Problem:
     return Problem(path, f"Unsupported value: {_shown(value)}", f"supported values: {values}")
 
 
-def aggregated(messages: list[str]) -> str:
+def aggregated(messages: Iterable[str]) -> str:
     """Several messages as one, as Kubernetes joins them: each once, in brackets."""
     unique = list(dict.fromkeys(messages))
     return unique[0] if len(unique) == 1 else f"[{', '.join(unique)}]"

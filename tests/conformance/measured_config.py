@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from ksched.config.expansion import EXTENSION_POINTS, expand_all
-from ksched.config.extenders import in_calling_order, without_ignored_resources
 from ksched.config.gates import FeatureGates
+from ksched.config.in_force import in_calling_order, in_force
 from ksched.config.load import decode
 from ksched.config.problems import aggregated
 from ksched.config.types import Configuration
@@ -84,9 +84,10 @@ def differences_of(case: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     errors = expected.get("errorVariants") or [expected.get("error")]
     if got.get("error") not in errors:
         yield {"what": "error", "expected": errors[0], "got": got.get("error")}
-    for what in ("defaulted", "plugins", "extenders"):
+    for what in ("defaulted", "plugins", "extenders", "written"):
         if what in expected:
-            yield from _different(what, expected[what], got.get(what))
+            wanted = expected["defaulted"] if expected[what] == "same-as-defaulted" else expected[what]
+            yield from _different(what, wanted, got.get(what))
 
 
 def _different(what: str, expected: Any, got: Any) -> Iterator[dict[str, Any]]:
@@ -105,7 +106,8 @@ def outcome(text: str, gates: FeatureGates) -> dict[str, Any]:
     if problems:
         return {**result, "stage": "validate", "error": aggregated([str(problem) for problem in problems])}
     try:
-        plugins = running_plugins(without_ignored_resources(configuration))
+        used = in_force(configuration)
+        plugins = running_plugins(used)
     except ConfigurationError as error:
         return {**result, "stage": "construct", "error": str(error)}
     extenders = [
@@ -117,9 +119,10 @@ def outcome(text: str, gates: FeatureGates) -> dict[str, Any]:
             "supportsPreemption": bool(extender.preempt_verb),
             "ignorable": extender.ignorable,
         }
-        for extender in in_calling_order(configuration.extenders)
+        for extender in in_calling_order(used.extenders)
     ]
-    return {**result, "stage": "ok", "error": None, "plugins": plugins, "extenders": extenders}
+    written = configuration_as_written(used)
+    return {**result, "stage": "ok", "error": None, "plugins": plugins, "extenders": extenders, "written": written}
 
 
 def running_plugins(configuration: Configuration) -> dict[str, Any]:
