@@ -1,43 +1,51 @@
-"""Options and fixtures of the conformance tests: where the vectors and the measured values lie, and what to make of them.
+"""Options and fixtures of the conformance tests: where the vectors and measured values lie, and the report.
 
-The vectors belong to kube-scheduler, not to this project, and lie outside of it. A test that needs a folder which is not there is skipped with a message.
-`docs/conformance.md` says how to run and how to read the report.
+The vectors belong to kube-scheduler, not to this project, and lie outside of it. A test that needs a folder which is
+not there is skipped with a message. docs/conformance.md says how to run and how to read the report.
 """
 
 from __future__ import annotations
 
+import os
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-PROJECT = Path(__file__).parents[2]
-VECTORS = PROJECT.parent / "shared" / "conformance"
-MEASURED = PROJECT.parent / "shared" / "measured"
+from tests.conformance.options import MEASURED, REPORT, VECTORS, chosen_dir
+from tests.conformance.report import Report
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("conformance", "replay of what kube-scheduler decided")
-    group.addoption(
-        "--vectors", metavar="DIR", default=None, help="the golden vectors (default: ../shared/conformance)"
-    )
-    group.addoption("--measured", metavar="DIR", default=None, help="the measured values (default: ../shared/measured)")
-    group.addoption(
-        "--family",
-        metavar="NAME",
-        action="append",
-        default=None,
-        help="only this family of vectors; may be given again",
-    )
-    group.addoption("--report", metavar="FILE", default=None, help="write the result as JSON")
-    group.addoption(
-        "--full", action="store_true", default=False, help="fail on everything in the vectors, PostFilter included"
+    group.addoption("--vectors", metavar="DIR", help="the golden vectors (default: ../shared/conformance)")
+    group.addoption("--measured", metavar="DIR", help="the measured values (default: ../shared/measured)")
+    group.addoption("--family", metavar="NAME", action="append", help="only this family of vectors; may be repeated")
+    group.addoption("--report", metavar="FILE", help="write the result as JSON")
+    group.addoption("--full", action="store_true", help="fail on everything in the vectors, PostFilter included")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.stash[REPORT] = Report(
+        forms=os.environ.get("KSCHED_FORMS") or "native",
+        vectors=chosen_dir(config, "vectors", VECTORS),
+        measured=chosen_dir(config, "measured", MEASURED),
     )
 
 
-def chosen_dir(config: pytest.Config, option: str, default: Path) -> Path:
-    """The folder that was asked for, or the default. These options are not known where pytest was started for other tests too."""
-    given = config.getoption(option, default=None)
-    return Path(given) if given else default
+def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
+    report = config.stash[REPORT]
+    if not report.families and not report.measured_files:
+        return
+    terminalreporter.section(f"conformance, {report.forms} forms")
+    for line in report.lines():
+        terminalreporter.write_line(line)
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    if path := session.config.getoption("report", default=None):
+        session.config.stash[REPORT].write(Path(path))
 
 
 @pytest.fixture(scope="session")
@@ -50,6 +58,12 @@ def vectors_dir(request: pytest.FixtureRequest) -> Path:
 def measured_dir(request: pytest.FixtureRequest) -> Path:
     """The folder of the measured values."""
     return existing(chosen_dir(request.config, "measured", MEASURED), "--measured")
+
+
+@pytest.fixture(scope="session")
+def record_measured(request: pytest.FixtureRequest) -> Callable[[Mapping[str, Any]], None]:
+    """Puts the result of a measured file into the report: a mapping of file, subject, cases, exact and differences."""
+    return request.config.stash[REPORT].add_measured
 
 
 def existing(folder: Path, option: str) -> Path:
