@@ -68,9 +68,11 @@ $(VENV)/.installed: pyproject.toml
 	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[dev]'
 	@touch $@
 
-# Make has decided that a source is newer, setup.py with its compiler options included; Cython and setuptools would look at the sources alone.
+# Installing builds it too, so a first build is often there already. Otherwise all of it is built anew, also when only setup.py with
+# its compiler options has changed, of which Cython takes no notice.
 $(NATIVE): $(NATIVE_SOURCES) | $(VENV)/.installed
-	CYTHON_FORCE_REGEN=1 $(RUN) setup.py --quiet build_ext --inplace --force
+	test -e $@ && test -z "$$(find $(NATIVE_SOURCES) -newer $@)" \
+	    || CYTHON_FORCE_REGEN=1 $(RUN) setup.py --quiet build_ext --inplace --force
 	@touch $@
 
 # A copy of the package, because the native module is built in place and the checked one must not take the other's.
