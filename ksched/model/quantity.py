@@ -44,6 +44,11 @@ _INT64_MAX: Final = 2**63 - 1
 _COMPACT_DIGITS: Final = 18
 _SHOWN_LENGTH: Final = 60
 
+# Kubernetes trims the JSON text before it reads escapes, so blanks that JSON must escape (tab, newline) stay.
+_BLANKS: Final = (
+    " \x85\xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u2028\u2029\u202f\u205f\u3000"
+)
+
 _PARTS: Final = re.compile(r"([+-]?)([0-9]*)(?:\.([0-9]*))?([eEinumkKMGTP]*[-+]?[0-9]*)")
 _EXPONENT: Final = re.compile(r"[eE]([+-]?[0-9]+)")
 
@@ -186,7 +191,7 @@ def parse_quantity(text: str) -> Quantity:
 def read_quantity(written: QuantityText) -> Quantity:
     """A quantity as it stands in an object: text, around which blanks are allowed, or a JSON number."""
     if isinstance(written, str):
-        return parse_quantity(written.strip())
+        return parse_quantity(written.strip(_BLANKS))
     if isinstance(written, bool) or not isinstance(written, int | float):
         raise QuantityError(f"expected a quantity, text or number, got {_shown(written)}")
     if isinstance(written, int) and abs(written) >= 10**MAX_EXPONENT:
