@@ -1,8 +1,8 @@
 """The command line: `ksched run`, `sandbox`, `demo` and `version`.
 
-Each command is a module of this package that is imported when it is asked for, because the scheduler's imports cost more time than
-`--help` should take. A fault that ksched knows (`errors.KschedError`) ends any command with one clear line and exit code 1; wrong
-usage ends it with 2; a clean stop is 0.
+Each command is a module of this package that is imported when it is asked for, because the scheduler's imports
+cost more time than `--help` should take. A fault that ksched knows (`errors.KschedError`) ends any command with
+one clear line and exit code 1; wrong usage ends it with 2; a clean stop is 0.
 
     run.py        the scheduler against a cluster
     sandbox.py    the embedded API server, in this process
@@ -65,7 +65,7 @@ class Commands(click.Group):
 @click.group(
     cls=Commands,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
-    epilog="Start with `ksched demo`: it needs no cluster. `ksched COMMAND --help` shows each command's flags, with examples.",
+    epilog="Start with `ksched demo`: it needs no cluster. `ksched COMMAND --help` shows flags and examples.",
 )
 def cli() -> None:
     """ksched schedules the pods of a Kubernetes cluster, in place of kube-scheduler."""

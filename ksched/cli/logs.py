@@ -1,7 +1,7 @@
 """How ksched writes its log: one line per record on standard error, as kube-scheduler does.
 
-`text` is klog's form, which log collectors for Kubernetes already know; `json` is the form of Kubernetes' component logs. What a
-caller passes as `extra={...}` is written as key and value after the message in both.
+`text` is klog's form, which log collectors for Kubernetes already know; `json` is the form of Kubernetes'
+component logs. What a caller passes as `extra={...}` is written as key and value after the message in both.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def set_up(verbosity: int, form: Format, stream: TextIO | None = None) -> None:
 
 
 class KlogLines(logging.Formatter):
-    """`I1201 11:47:10.123456    4711 scheduler.py:212] "Successfully bound pod to node" pod="default/web-1" node="n7"`."""
+    """`I1201 11:47:10.123456    4711 scheduler.py:212] "Bound pod" pod="default/web-1" node="n7"`."""
 
     def __init__(self, *, tracebacks: bool) -> None:
         super().__init__()
@@ -52,7 +52,8 @@ class KlogLines(logging.Formatter):
         """The record as klog would write it: structured when it carries keys and values, plain otherwise."""
         when = time.strftime("%m%d %H:%M:%S", time.localtime(record.created))
         micros = int(record.created % 1 * 1_000_000)
-        head = f"{_LETTERS.get(record.levelno, 'I')}{when}.{micros:06d} {os.getpid():7d} {record.filename}:{record.lineno}]"
+        letter = _LETTERS.get(record.levelno, "I")
+        head = f"{letter}{when}.{micros:06d} {os.getpid():7d} {record.filename}:{record.lineno}]"
         fields = dict(_extra(record))
         if record.exc_info and record.exc_info[1] is not None:
             fields["err"] = _one_line(record.exc_info[1])
@@ -60,8 +61,8 @@ class KlogLines(logging.Formatter):
         if not fields:
             return f"{head} {message}"
         line = f"{head} {_quoted(message)} " + " ".join(f"{key}={_value(value)}" for key, value in fields.items())
-        if self._tracebacks and record.exc_info:
-            line += "\n" + "".join(traceback.format_exception(*record.exc_info)).rstrip()
+        if self._tracebacks and (lines := _traceback(record)):
+            line += f"\n{lines}"
         return line
 
 
@@ -86,12 +87,18 @@ class JsonLines(logging.Formatter):
         if record.exc_info and record.exc_info[1] is not None:
             line["err"] = _one_line(record.exc_info[1])
             if self._tracebacks:
-                line["stacktrace"] = "".join(traceback.format_exception(*record.exc_info)).rstrip()
+                line["stacktrace"] = _traceback(record)
         return msgspec.json.encode(line).decode()
 
 
 def _extra(record: logging.LogRecord) -> Mapping[str, Any]:
     return {key: value for key, value in record.__dict__.items() if key not in _OWN}
+
+
+def _traceback(record: logging.LogRecord) -> str:
+    if not record.exc_info or record.exc_info[1] is None:
+        return ""
+    return "".join(traceback.format_exception(*record.exc_info)).rstrip()
 
 
 def _one_line(error: BaseException) -> str:

@@ -22,7 +22,7 @@ class Level(click.IntRange):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
         """The number, or wrong usage."""
-        text = value.removeprefix("=") if isinstance(value, str) else value
+        text: Any = value.removeprefix("=") if isinstance(value, str) else value
         level: int = super().convert(text, param, ctx)
         return level
 

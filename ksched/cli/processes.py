@@ -1,7 +1,7 @@
 """Child processes that never outlive their parent, and what they cost.
 
-A child has a session of its own, so that Ctrl-C reaches the parent alone, which then stops its children in order. Should the parent
-be killed, the kernel tells the child (`end_with_parent`).
+A child has a session of its own, so that Ctrl-C reaches the parent alone, which then stops its children in
+order. Should the parent be killed, the kernel tells the child (`end_with_parent`).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _PR_SET_PDEATHSIG = 1
 
 
 def end_with_parent(parent: int) -> None:
-    """From now on this process gets SIGTERM when process `parent`, which started it, ends; it exits if that is so already."""
+    """From now on this process gets SIGTERM when `parent`, which started it, ends; exit if that is so already."""
     if ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM) != 0:
         raise KschedError(f"cannot be bound to process {parent}: {os.strerror(ctypes.get_errno())}")
     if os.getppid() != parent:

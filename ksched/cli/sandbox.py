@@ -14,8 +14,8 @@ from ksched.sandbox.server import SandboxOptions, main
 
 _HELP = """Run an embedded Kubernetes API server until it is stopped.
 
-It answers kubectl, kube-scheduler and ksched as a real API server would, keeps everything in memory, and needs nothing but this
-process: no etcd, no containers. There are no kubelets: an agent marks the pods that were bound as running.
+It answers kubectl, kube-scheduler and ksched as a real API server would, keeps everything in memory, and needs
+nothing but this process: no etcd, no containers. There are no kubelets: an agent marks bound pods as running.
 
 \b
 Examples:
@@ -35,9 +35,13 @@ How to make it misbehave (latency, refusals, cut watches) and read its statistic
 )
 @click.option("--tls", is_flag=True, help="Speak HTTPS; the kubeconfig carries the certificates that were made for it.")
 @click.option(
-    "--kubeconfig-out", metavar="FILE", help="Where to write the kubeconfig.  [default: a temporary file, which is named]"
+    "--kubeconfig-out",
+    metavar="FILE",
+    help="Where to write the kubeconfig.  [default: a temporary file, which is named]",
 )
-@click.option("--nodes", default=0, show_default=True, type=click.IntRange(0), help="How many nodes exist from the start.")
+@click.option(
+    "--nodes", default=0, show_default=True, type=click.IntRange(0), help="How many nodes exist from the start."
+)
 @click.option(
     "--agent/--no-agent",
     default=True,
@@ -45,10 +49,15 @@ How to make it misbehave (latency, refusals, cut watches) and read its statistic
     help="Mark bound pods as running, finish deletions, and taint nodes that are cordoned or not ready.",
 )
 @click.option(
-    "--deployments/--no-deployments", default=True, show_default=True, help="Make the pods of deployments and replica sets."
+    "--deployments/--no-deployments",
+    default=True,
+    show_default=True,
+    help="Make the pods of deployments and replica sets.",
 )
 @click.option("--data-dir", metavar="DIR", help="Keep objects here, so that they survive a restart.  [default: memory]")
-@click.option("--token", metavar="TOKEN", help="A bearer token that every request must carry.  [default: none is asked for]")
+@click.option(
+    "--token", metavar="TOKEN", help="A bearer token that every request must carry.  [default: none is asked for]"
+)
 @click.option(
     "--history",
     default=50_000,

@@ -1,7 +1,7 @@
 """The event loop that a long-running command lives on, and what signals do to it.
 
-The first SIGTERM or SIGINT asks for a clean stop, the second ends the process at once. Handlers are Python's own rather than the
-loop's, so that the second one also works while a plugin holds the loop.
+The first SIGTERM or SIGINT asks for a clean stop, the second ends the process at once. Handlers are Python's
+own rather than the loop's, so that the second one also works while a plugin holds the loop.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 
 def run_until_stopped(work: Callable[[asyncio.Event], Awaitable[int]]) -> int:
-    """Run `work` on uvloop and return its exit code; the event that it is given is set when a signal asks for a stop."""
+    """Run `work` on uvloop and return its exit code; its event is set when a signal asks for a stop."""
 
     async def supervised() -> int:
         stop = asyncio.Event()
