@@ -6,6 +6,7 @@
     │   └── SelectorError           a label or node selector that cannot be parsed
     ├── ConfigurationError          the scheduler's configuration is wrong (with the field's path)
     ├── CacheError                  a change that contradicts what the cache holds
+    ├── QueueError                  a pod that comes back is in the scheduling queue already
     ├── PluginError                 a plugin is missing, wrong, or failed
     ├── ClientError                 talking to the API server failed
     │   ├── KubeconfigError         no usable credentials or address
@@ -46,6 +47,10 @@ class ConfigurationError(KschedError):
 
 class CacheError(KschedError):
     """A change that contradicts what the cache holds."""
+
+
+class QueueError(KschedError):
+    """A pod that comes back to the scheduling queue is there already."""
 
 
 class PluginError(KschedError):

@@ -1,0 +1,90 @@
+"""Pods that wait for a node which has been promised to them, usually by preemption.
+
+Other pods of no higher priority must fit beside them. The promise is remembered by node; what the cycle gets to see
+(`promised`) are the pods as the queue holds them now, since a promise to a pod that is in no queue takes no room.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
+from typing import Final, NamedTuple
+
+from ksched.cache.shapes import PodInfo
+
+_NOBODY: Final[Mapping[str, Sequence[PodInfo]]] = MappingProxyType({})
+
+
+class Nominee(NamedTuple):
+    """A pod to which a node has been promised."""
+
+    key: str
+    uid: str
+
+
+class Nominator:
+    """Which node is promised to which pods, in the order of the promises."""
+
+    def __init__(self, waits: Callable[[str], bool], queued: Callable[[str], PodInfo | None]) -> None:
+        """`waits` says of a key whether the pod exists without a node; `queued` gives the pod if it is in the queue."""
+        self._waits = waits
+        self._queued = queued
+        self._by_node: dict[str, list[Nominee]] = {}
+        self._node_of: dict[str, str] = {}
+        self._view: Mapping[str, Sequence[PodInfo]] | None = _NOBODY
+
+    def __contains__(self, uid: str) -> bool:
+        return uid in self._node_of
+
+    def add(self, pod: PodInfo, node: str | None = None) -> None:
+        """Promise `node`, or where that is None what the pod's status names; an empty status promises nothing.
+
+        An empty `node` is remembered as a promise of no node, as upstream does. A pod that is gone or placed gets none.
+        """
+        self.remove(pod.uid)
+        promised = pod.pod.status.nominated_node_name if node is None else node
+        if (node is None and not promised) or not self._waits(pod.key):
+            return
+        self._node_of[pod.uid] = promised
+        self._by_node.setdefault(promised, []).append(Nominee(pod.key, pod.uid))
+        self._view = None
+
+    def update(self, old_node: str, pod: PodInfo) -> None:
+        """A pod's newest version has come. A promise that neither version mentions was made here and is kept."""
+        kept = self._node_of.get(pod.uid)
+        silent = not old_node and not pod.pod.status.nominated_node_name
+        self.add(pod, kept if silent and kept is not None else None)
+
+    def remove(self, uid: str) -> None:
+        """Take a promise back; a pod without one is no error."""
+        node = self._node_of.pop(uid, None)
+        if node is None:
+            return
+        left = [nominee for nominee in self._by_node[node] if nominee.uid != uid]
+        if left:
+            self._by_node[node] = left
+        else:
+            del self._by_node[node]
+        self._view = None
+
+    def moved(self, uid: str) -> None:
+        """A pod entered or left the queue, or was replaced there."""
+        if self._node_of and uid in self._node_of:
+            self._view = None
+
+    def promised(self) -> Mapping[str, Sequence[PodInfo]]:
+        """Per node the pods that it is promised to, as they are in the queue now. Do not keep it."""
+        if self._view is None:
+            self._view = self._look() if self._node_of else _NOBODY
+        return self._view
+
+    def by_node(self) -> Mapping[str, Sequence[Nominee]]:
+        """Every promise, for dumps and tests."""
+        return self._by_node
+
+    def _look(self) -> dict[str, list[PodInfo]]:
+        view = {}
+        for node, nominees in self._by_node.items():
+            if pods := [pod for nominee in nominees if (pod := self._queued(nominee.key)) is not None]:
+                view[node] = pods
+        return view
