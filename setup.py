@@ -1,6 +1,7 @@
 """Builds the one native module, `ksched._core`; everything else is in pyproject.toml.
 
-OpenMP is used where the compiler has it and left out where it has not. `KSCHED_DEBUG=1` builds with bounds and overflow checks, for CI and for finding faults.
+OpenMP is used where the compiler has it and left out where it has not. `KSCHED_DEBUG=1` builds with bounds and overflow
+checks, for CI and for finding faults.
 """
 
 import os
@@ -13,7 +14,8 @@ from setuptools import Extension, setup
 
 DEBUG = os.environ.get("KSCHED_DEBUG") == "1"
 
-# Go neither fuses multiply and add nor reorders floating-point sums on amd64, and its int64 wraps around: both are part of the scores.
+# Go neither fuses multiply and add nor reorders floating-point sums on amd64, and its int64 wraps around: both are part
+# of the scores.
 EXACT = ["-ffp-contract=off", "-fwrapv"]
 
 

@@ -8,7 +8,8 @@ Contents, each a section under `_kernels/`:
     sieve.pxi       which nodes are left, and why the others are not
     ranking.pxi     normalising, weighing, and picking the best
 
-No policy and no strings live here. The plain Python form of each rule stands in `ksched/plugins`; tests hold the two against each other.
+No policy and no strings live here. The plain Python form of each rule stands in `ksched/plugins`; tests hold the two
+against each other.
 """
 
 include "_kernels/resources.pxi"

@@ -9,7 +9,8 @@ cdef enum:
 def weigh(const amount[::1] raw, const flag[::1] alive, amount[::1] totals, amount weight, int normalization, Py_ssize_t n):
     """Normalise `raw` over the nodes that are alive, times `weight`, added to `totals`.
 
-    Normalisation is 0 (none), 1 (DefaultNormalizeScore) or 2 (DefaultNormalizeScore reversed). Returns None, or the first score outside 0..100.
+    Normalisation is 0 (none), 1 (DefaultNormalizeScore) or 2 (DefaultNormalizeScore reversed). Returns None, or the
+    first score outside 0..100.
     """
     if n < 0 or raw.shape[0] < n or alive.shape[0] < n or totals.shape[0] < n:
         raise ValueError(f"{n} slots asked for, {raw.shape[0]}, {alive.shape[0]} and {totals.shape[0]} given")
@@ -41,7 +42,8 @@ def weigh(const amount[::1] raw, const flag[::1] alive, amount[::1] totals, amou
 
 
 def best(const amount[::1] totals, const flag[::1] alive, Py_ssize_t n):
-    """The largest total among the nodes that are alive and how many have it: (total, count); count is 0 where none is alive."""
+    """The largest total among the nodes that are alive and how many have it: (total, count); count is 0 where none is
+    alive."""
     if n < 0 or totals.shape[0] < n or alive.shape[0] < n:
         raise ValueError(f"{n} slots asked for, {totals.shape[0]} and {alive.shape[0]} given")
     cdef Py_ssize_t i, count = 0

@@ -1,7 +1,8 @@
 # resources.pxi: what nodes have and what their pods have asked for.
 #
-# A row is one resource over all nodes, so the inner loops walk memory in order and resources that nobody asked for cost nothing. Rows live at fixed addresses
-# (ksched/cache/table.py reserves the address space), so raw pointers are kept instead of passing memoryviews: 0.07 instead of 1.1 us a call.
+# A row is one resource over all nodes, so the inner loops walk memory in order and resources that nobody asked for cost
+# nothing. Rows live at fixed addresses (ksched/cache/table.py reserves the address space), so raw pointers are kept
+# instead of passing memoryviews: 0.07 instead of 1.1 us a call.
 #
 # Plain rules: ksched/plugins/node_resources_fit.py and node_resources_balanced_allocation.py.
 
@@ -19,7 +20,8 @@ cdef enum:
 
 
 cdef inline amount least_allocated_share(amount requested, amount capacity) noexcept nogil:
-    """(capacity - requested) * 100 / capacity, 0 when over-committed; int64 arithmetic as upstream's leastRequestedScore."""
+    """(capacity - requested) * 100 / capacity, 0 when over-committed; int64 arithmetic as upstream's
+    leastRequestedScore."""
     if requested > capacity:
         return 0
     return (capacity - requested) * 100 // capacity
@@ -33,7 +35,8 @@ cdef inline amount most_allocated_share(amount requested, amount capacity) noexc
 
 
 cdef inline amount broken_linear(const amount* utilization, const amount* score, Py_ssize_t points, amount p) noexcept nogil:
-    """Upstream's BuildBrokenLinearFunction: multiplication before division, truncated towards zero (C's division does that)."""
+    """Upstream's BuildBrokenLinearFunction: multiplication before division, truncated towards zero (C's division does
+    that)."""
     cdef Py_ssize_t i
     for i in range(points):
         if p <= utilization[i]:
@@ -44,7 +47,8 @@ cdef inline amount broken_linear(const amount* utilization, const amount* score,
 
 
 cdef inline double spread_of(const double* fractions, Py_ssize_t n) noexcept nogil:
-    """Standard deviation of the shares used, in upstream's order of operations: two shares subtract, halve and abs; more go left to right."""
+    """Standard deviation of the shares used, in upstream's order of operations: two shares subtract, halve and abs;
+    more go left to right."""
     cdef double total = 0.0, mean, deviation, squares = 0.0
     cdef Py_ssize_t i
     if n <= 1:
@@ -142,7 +146,8 @@ cdef class Resources:
     def fit(self, const int32_t[::1] rows, const amount[::1] asked, const flag[::1] alive, code[::1] out, Py_ssize_t n):
         """Write NodeResourcesFit's code for each node that is alive.
 
-        Bit 0: too many pods. Bit j+1: not enough of `rows[j]`. Bit 22: of one of them there is not enough even on the empty node. 0: fits.
+        Bit 0: too many pods. Bit j+1: not enough of `rows[j]`. Bit 22: of one of them there is not enough even on the
+        empty node. 0: fits.
         """
         self.check_slots(n, min(alive.shape[0], out.shape[0]))
         self.check_rows(rows, asked.shape[0], MAX_ASKED)

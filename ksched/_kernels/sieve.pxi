@@ -1,7 +1,8 @@
 # sieve.pxi: which nodes are left, and why the others are not.
 #
-# A verdict is one int32 per node: 0 while the node is in, ABSENT where there is no node or PreFilter left it out, otherwise which plugin said what
-# (plugin << 23 | code). ksched/framework/profile.py turns verdicts into words; nobody does so for nodes one by one.
+# A verdict is one int32 per node: 0 while the node is in, ABSENT where there is no node or PreFilter left it out,
+# otherwise which plugin said what (plugin << 23 | code). ksched/framework/profile.py turns verdicts into words; nobody
+# does so for nodes one by one.
 
 cdef enum:
     PLUGIN_SHIFT = 23

@@ -1,7 +1,8 @@
 """What is true of the cluster, and the one door through which it changes.
 
-Nodes and placed pods come from the API server in any order and any number of times: `put_node` and `put_pod` take the newest version and work out what changed. A pod that this
-scheduler has just placed is *assumed*: its room is held on the node until the API server shows the pod there (`put_pod` confirms), or the binding fails (`forget`).
+Nodes and placed pods come from the API server in any order and any number of times: `put_node` and `put_pod` take the
+newest version and work out what changed. A pod that this scheduler has just placed is *assumed*: its room is held on
+the node until the API server shows the pod there (`put_pod` confirms), or the binding fails (`forget`).
 
 Pods whose node is not known (not yet, or no longer) are kept aside and put on the node when it comes.
 """
@@ -89,7 +90,8 @@ class Cluster:
     # -- nodes
 
     def put_node(self, node: Node) -> Node | None:
-        """Take a node as it is now, and return it as it was, or None if it is new. A node that came back with another uid is the same node to scheduling."""
+        """Take a node as it is now, and return it as it was, or None if it is new. A node that came back with another
+        uid is the same node to scheduling."""
         amounts, allowed_pods = _allocatable_of(node)
         info = self._nodes.get(node.name)
         if info is None:
@@ -100,7 +102,8 @@ class Cluster:
         return old
 
     def remove_node(self, name: str) -> Node | None:
-        """Take a node away and return it; None if it was not there. The pods on it wait for the node to come back, or for their own end."""
+        """Take a node away and return it; None if it was not there. The pods on it wait for the node to come back, or
+        for their own end."""
         info = self._nodes.pop(name, None)
         if info is None:
             return None
@@ -116,7 +119,8 @@ class Cluster:
     # -- pods
 
     def put_pod(self, pod: Pod) -> Pod | None:
-        """Take a pod that is on a node as it is now, and return it as it was placed before, or None if it was not. Confirms an assumed pod.
+        """Take a pod that is on a node as it is now, and return it as it was placed before, or None if it was not.
+        Confirms an assumed pod.
 
         Raises CacheError for a pod without a node, QuantityError for one whose requests cannot be read.
         """
@@ -147,7 +151,8 @@ class Cluster:
         return info.pod
 
     def assume(self, pod: PodInfo, node_name: str) -> PodInfo:
-        """Hold the pod's room on a node until the API server confirms it or `forget` gives it up; returns the pod as it is now, placed."""
+        """Hold the pod's room on a node until the API server confirms it or `forget` gives it up; returns the pod as it
+        is now, placed."""
         if pod.uid in self._pods:
             raise CacheError(f"pod {pod.uid}({pod.key}) is in the cache, so can't be assumed")
         if node_name not in self._nodes:
@@ -158,7 +163,8 @@ class Cluster:
         return placed
 
     def forget(self, uid: str) -> None:
-        """Give up an assumed pod and free its room. A pod that is not in the cache is no error; one that the API server has confirmed is."""
+        """Give up an assumed pod and free its room. A pod that is not in the cache is no error; one that the API server
+        has confirmed is."""
         info = self._pods.get(uid)
         if info is None:
             return
@@ -178,7 +184,8 @@ class Cluster:
         self.device_classes.pop(name, None)
 
     def is_device_resource(self, resource: str) -> bool:
-        """Whether an extended resource stands for devices of some class (KEP-5004), by the class's field or by the implicit name of a class."""
+        """Whether an extended resource stands for devices of some class (KEP-5004), by the class's field or by the
+        implicit name of a class."""
         if not self.device_classes:
             return False
         prefix, _, name = resource.partition("/")
@@ -187,7 +194,8 @@ class Cluster:
         return any(found.spec.extended_resource_name == resource for found in self.device_classes.values())
 
     def begin_cycle(self) -> None:
-        """Refresh what is captured per node at the start of a cycle (upstream's snapshot): the image counts of nodes that changed since the last."""
+        """Refresh what is captured per node at the start of a cycle (upstream's snapshot): the image counts of nodes
+        that changed since the last."""
         if self._changed:
             changed = np.fromiter(self._changed, dtype=np.int64, count=len(self._changed))
             self.table.refreshed[changed] = self._refresh
@@ -272,7 +280,8 @@ class Cluster:
 
 
 def _allocatable_of(node: Node) -> tuple[dict[str, int], int]:
-    """What a node has, in the table's units, and how many pods it may hold. Raises QuantityError naming the node and the resource."""
+    """What a node has, in the table's units, and how many pods it may hold. Raises QuantityError naming the node and
+    the resource."""
     amounts: dict[str, int] = {}
     for name, written in node.status.allocatable.items():
         try:

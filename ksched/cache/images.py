@@ -1,9 +1,12 @@
 """Which nodes have which images, as ImageLocality counts them.
 
-Three rules of upstream's cache are observable in scores. An image's size is the one that the first node with it reported, for as long as any node has it. How many nodes have it is
-captured per node when that node is refreshed at the start of a cycle, so a node that nothing happened to keeps an older count. And a node that names an image twice counts once.
+Three rules of upstream's cache are observable in scores. An image's size is the one that the first node with it
+reported, for as long as any node has it. How many nodes have it is captured per node when that node is refreshed at the
+start of a cycle, so a node that nothing happened to keeps an older count. And a node that names an image twice counts
+once.
 
-Instead of a captured number per node and image, an image keeps the history of its count by refresh number, and a node (`Table.refreshed`) the number of its last refresh.
+Instead of a captured number per node and image, an image keeps the history of its count by refresh number, and a node
+(`Table.refreshed`) the number of its last refresh.
 """
 
 from __future__ import annotations
@@ -77,11 +80,14 @@ class Images:
         self._on_slot: dict[int, frozenset[str]] = {}
 
     def put(self, slot: int, node: Node, refresh: int) -> bool:
-        """Note a node's images as they are now; whether anything changed. As upstream, the node's old images go first: a sole owner renews an image's size."""
+        """Note a node's images as they are now; whether anything changed. As upstream, the node's old images go first:
+        a sole owner renews an image's size."""
         listed = {name: image.size_bytes for image in node.status.images for name in image.names}
         names = frozenset(listed)
         had = self._on_slot.get(slot, frozenset())
-        if had == names and all(self._named[name].size == size or len(self._named[name].holders) > 1 for name, size in listed.items()):
+        if had == names and all(
+            self._named[name].size == size or len(self._named[name].holders) > 1 for name, size in listed.items()
+        ):
             return False
         self.remove(slot, refresh)
         for image in node.status.images:

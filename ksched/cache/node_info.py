@@ -1,7 +1,7 @@
 """One node, as the per-node forms of plugins read it.
 
-`NodeInfo` is a view: amounts are read from the table's columns, so nothing is kept twice. `NodeInfo.what_if()` gives a detached copy to which pods can be added and from
-which they can be taken, without touching the cluster.
+`NodeInfo` is a view: amounts are read from the table's columns, so nothing is kept twice. `NodeInfo.what_if()` gives a
+detached copy to which pods can be added and from which they can be taken, without touching the cluster.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Set
 from typing import TYPE_CHECKING
 
 from ksched.cache.table import NONZERO_CPU, NONZERO_MEMORY, Table
+from ksched.model.int64 import wrapped
 from ksched.model.node import Node, Taint
 from ksched.model.ports import HostPort
 
@@ -81,7 +82,8 @@ class NodeInfo:
 
     @property
     def nonzero_requested(self) -> tuple[int, int]:
-        """Milli-CPU and bytes of memory that its pods request, 100 m and 200 MiB counted for a container that names none."""
+        """Milli-CPU and bytes of memory that its pods request, 100 m and 200 MiB counted for a container that names
+        none."""
         table = self._cluster.table
         return int(table.used(NONZERO_CPU)[self.slot]), int(table.used(NONZERO_MEMORY)[self.slot])
 
@@ -91,7 +93,8 @@ class NodeInfo:
         return self._cluster.ports.get(self.slot, _NO_PORTS)
 
     def image(self, name: str) -> tuple[int, int] | None:
-        """(size in bytes, number of nodes that have it) of an image on this node, as last captured; None where it is not here."""
+        """(size in bytes, number of nodes that have it) of an image on this node, as last captured; None where it is
+        not here."""
         return self._cluster.images.on_node(name, self.slot)
 
     def count_pods(self, **labels: str | None) -> int:
@@ -125,7 +128,7 @@ class WhatIf(NodeInfo):
 
     def requested(self, resource: str) -> int:
         """What its pods would request of a resource."""
-        return super().requested(resource) + self._change.get(resource, 0)
+        return wrapped(super().requested(resource) + self._change.get(resource, 0))
 
     @property
     def nonzero_requested(self) -> tuple[int, int]:
@@ -140,7 +143,8 @@ class WhatIf(NodeInfo):
             self._book(pod, 1)
 
     def remove(self, pod: PodInfo) -> None:
-        """Take a pod off the node; its host ports are free then, even if another pod held one of them too (as upstream: a set, no counts)."""
+        """Take a pod off the node; its host ports are free then, even if another pod held one of them too (as upstream:
+        a set, no counts)."""
         del self.pods[pod.uid]
         self._ports.difference_update(pod.shape.host_ports)
         self._book(pod, -1)

@@ -1,7 +1,8 @@
 """What matters of a pod to scheduling, worked out once for all its copies.
 
-Most pods are copies of one another. A `Shape` is interned by the parts of the object that any decision depends on; what is derived from them (requests, host ports, and what
-plugins compile, kept in `memo`) belongs to it. A `PodInfo` is one pod and its shape; plugins get it as `pod`.
+Most pods are copies of one another. A `Shape` is interned by the parts of the object that any decision depends on; what
+is derived from them (requests, host ports, and what plugins compile, kept in `memo`) belongs to it. A `PodInfo` is one
+pod and its shape; plugins get it as `pod`.
 """
 
 from __future__ import annotations
@@ -28,8 +29,8 @@ MOST_SHAPES = 10_000
 class Shape:
     """The scheduling-relevant part of a pod. Amounts are in milli-CPU, bytes and counts.
 
-    `asked` is what a node must have free for it, `counted` what it takes from its node (they differ while a pod is resized); `rows` and `amounts` are the latter as the
-    table books it.
+    `asked` is what a node must have free for it, `counted` what it takes from its node (they differ while a pod is
+    resized); `rows` and `amounts` are the latter as the table books it.
     """
 
     __slots__ = ("amounts", "asked", "counted", "host_ports", "memo", "nonzero_cpu", "nonzero_memory", "rows")
@@ -153,9 +154,14 @@ def _what_matters(pod: Pod) -> tuple[Any, ...]:
 
 
 def _actuated(pod: Pod) -> list[Any] | None:
-    """The parts of container statuses that requests depend on; None for the usual pod, whose statuses say nothing of resources."""
+    """The parts of container statuses that requests depend on; None for the usual pod, whose statuses say nothing of
+    resources."""
     statuses = (*pod.status.container_statuses, *pod.status.init_container_statuses)
-    said = [(status.name, status.resources, status.allocated_resources) for status in statuses if status.resources is not None]
+    said = [
+        (status.name, status.resources, status.allocated_resources)
+        for status in statuses
+        if status.resources is not None
+    ]
     return said or None
 
 

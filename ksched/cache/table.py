@@ -1,7 +1,8 @@
 """Columns over nodes: one row per attribute, one place per node slot.
 
-A node keeps its slot for as long as it exists. Columns are reserved as address space at full size and only the touched pages cost memory, so they never move: the native
-module keeps raw pointers, and numpy sees the same memory. Only `cluster.Cluster` writes here; plugins read (their array forms get the table as `nodes`).
+A node keeps its slot for as long as it exists. Columns are reserved as address space at full size and only the touched
+pages cost memory, so they never move: the native module keeps raw pointers, and numpy sees the same memory. Only
+`cluster.Cluster` writes here; plugins read (their array forms get the table as `nodes`).
 """
 
 from __future__ import annotations
@@ -24,7 +25,8 @@ NO_VALUE = -1
 """The id of "this node has no such label" in a label column."""
 
 CPU, MEMORY, EPHEMERAL_STORAGE, NONZERO_CPU, NONZERO_MEMORY = range(5)
-"""Rows that always exist. The non-zero rows count 100 m and 200 MiB for containers that ask for nothing, against the same allocatable amounts."""
+"""Rows that always exist. The non-zero rows count 100 m and 200 MiB for containers that ask for nothing, against the
+same allocatable amounts."""
 
 _MAP_NORESERVE = 0x4000
 """Linux' flag for address space without a claim on memory; Python's mmap names it only from 3.13 on."""
@@ -119,7 +121,7 @@ class Table:
     # -- what array forms of plugins read
 
     def allocatable(self, resource: str) -> Amounts:
-        """Allocatable amounts per slot (cpu in milli-CPU, the rest in whole units); 0 where a node lacks the resource."""
+        """Allocatable amounts per slot: milli-CPU, or whole units; 0 where a node lacks the resource."""
         return self._room[self.row(resource)][: self.size]
 
     def requested(self, resource: str) -> Amounts:

@@ -1,7 +1,7 @@
 """One pod's way to a node, up to the point where something has to wait.
 
-Nothing here waits. The cluster cannot change between the first filter and the reservation, because no other task runs in between; what waits is in `binding`. The order of
-steps is kube-scheduler's.
+Nothing here waits. The cluster cannot change between the first filter and the reservation, because no other task runs
+in between; what waits is in `binding`. The order of steps is kube-scheduler's.
 """
 
 from __future__ import annotations
@@ -32,7 +32,8 @@ NO_NODES = "no nodes available to schedule pods"
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """A node was found and the pod is assumed on it. `waits` are the permit plugins that hold it back, with their seconds."""
+    """A node was found and the pod is assumed on it. `waits` are the permit plugins that hold it back, with their
+    seconds."""
 
     pod: PodInfo
     node_name: str
@@ -46,8 +47,8 @@ class Placement:
 class Unplaced:
     """No node, or something failed; nothing is assumed.
 
-    `message` is what the pod's condition says. `nominated_node` is None to leave a nomination as it is, "" to clear it. A pod that no plugin turned down (both sets are empty)
-    is retried on its back-off alone.
+    `message` is what the pod's condition says. `nominated_node` is None to leave a nomination as it is, "" to clear it.
+    A pod that no plugin turned down (both sets are empty) is retried on its back-off alone.
     """
 
     pod: PodInfo
@@ -64,7 +65,8 @@ class Unplaced:
 
 
 class Cycle:
-    """Schedules one pod at a time on one cluster. `rng` breaks ties between nodes of the same score, each being as likely."""
+    """Schedules one pod at a time on one cluster. `rng` breaks ties between nodes of the same score, each being as
+    likely."""
 
     def __init__(self, cluster: Cluster, *, rng: random.Random) -> None:
         self._cluster = cluster
@@ -87,12 +89,17 @@ class Cycle:
         slot = self._pick(profile, state, pod, filtered.feasible)
         if isinstance(slot, Status):
             return _failed(pod, slot, slot.message)
-        evaluated = filtered.feasible + int(np.count_nonzero(self._cluster.table.verdicts[: self._cluster.table.size] > 0))
+        evaluated = filtered.feasible + int(
+            np.count_nonzero(self._cluster.table.verdicts[: self._cluster.table.size] > 0)
+        )
         return self._hold(profile, state, pod, self._cluster.table.names[slot], filtered.feasible, evaluated)
 
     def evaluate(self, profile: Profile, pod: PodInfo, nominated: Nominated) -> Evaluation:
-        """Everything that a cycle finds out about a pod, node by node, without placing it. Slow: for people who ask why, and for tests."""
+        """Everything that a cycle finds out about a pod, node by node, without placing it. Slow: for people who ask
+        why, and for tests."""
         self._cluster.begin_cycle()
+        if not self._cluster.node_count:
+            return Evaluation(message=NO_NODES)
         state = CycleState()
         found = profile.pre_filter(state, pod)
         report = Evaluation(pre_filter=found.status, pre_filter_nodes=found.nodes)
@@ -118,13 +125,17 @@ class Cycle:
 
     # -- steps
 
-    def _filter(self, profile: Profile, state: CycleState, pod: PodInfo, found: PreFiltered, nominated: Nominated) -> tuple[Filtered, bool]:
+    def _filter(
+        self, profile: Profile, state: CycleState, pod: PodInfo, found: PreFiltered, nominated: Nominated
+    ) -> tuple[Filtered, bool]:
         """The node that the pod is nominated to, if it will still do; otherwise all nodes. The flag says which."""
         target = self._cluster.node(pod.pod.status.nominated_node_name) if pod.pod.status.nominated_node_name else None
         if target is not None:
             status = profile.filter_one_with_nominated(state, pod, target, nominated.get(target.name, ()))
             if status is None:
-                return profile.filter(state, pod, PreFiltered(None, frozenset({target.name}), found.narrowed_by), nominated), True
+                return profile.filter(
+                    state, pod, PreFiltered(None, frozenset({target.name}), found.narrowed_by), nominated
+                ), True
         return profile.filter(state, pod, found, nominated), False
 
     def _pick(self, profile: Profile, state: CycleState, pod: PodInfo, feasible: int) -> int | Status:
@@ -136,9 +147,13 @@ class Cycle:
         if isinstance(scored, Status):
             return scored
         top, count = _core.best(scored.totals, table.alive, table.size)
-        return int(_core.nth_with(scored.totals, table.alive, top, self._rng.randrange(count) if count > 1 else 0, table.size))
+        return int(
+            _core.nth_with(scored.totals, table.alive, top, self._rng.randrange(count) if count > 1 else 0, table.size)
+        )
 
-    def _hold(self, profile: Profile, state: CycleState, pod: PodInfo, node_name: str, feasible: int, evaluated: int) -> Placement | Unplaced:
+    def _hold(
+        self, profile: Profile, state: CycleState, pod: PodInfo, node_name: str, feasible: int, evaluated: int
+    ) -> Placement | Unplaced:
         """Assume, Reserve, Permit; whatever goes wrong is undone."""
         placed = self._cluster.assume(pod, node_name)
         status = profile.reserve(state, placed, node_name)
@@ -152,7 +167,9 @@ class Cycle:
             return _turned_down(pod, status)
         return Placement(placed, node_name, feasible, evaluated, state, waits)
 
-    def _unplaced_by_pre_filter(self, profile: Profile, state: CycleState, pod: PodInfo, found: PreFiltered) -> Unplaced:
+    def _unplaced_by_pre_filter(
+        self, profile: Profile, state: CycleState, pod: PodInfo, found: PreFiltered
+    ) -> Unplaced:
         status = found.status
         assert status is not None
         if not status.is_rejected:
@@ -163,7 +180,9 @@ class Cycle:
         plugins = found.narrowed_by | ({status.plugin} if status.plugin else set())
         return Unplaced(pod, Status.unschedulable(status.message), message, plugins, frozenset(), _nomination(result))
 
-    def _unplaced(self, profile: Profile, state: CycleState, pod: PodInfo, found: PreFiltered, filtered: Filtered) -> Unplaced:
+    def _unplaced(
+        self, profile: Profile, state: CycleState, pod: PodInfo, found: PreFiltered, filtered: Filtered
+    ) -> Unplaced:
         """Every node said no: count the reasons, and let PostFilter make room."""
         counts, left_out = filtered.counts()
         reasons: Counter[str] = Counter()
@@ -180,13 +199,17 @@ class Cycle:
         pending = frozenset(status.plugin for status in counts if status.code == Code.PENDING)
         return Unplaced(pod, Status.unschedulable(message), message, plugins - pending, pending, _nomination(result))
 
-    def _post_filter(self, profile: Profile, state: CycleState, pod: PodInfo, statuses: Mapping[str, Status]) -> tuple[PostFilterResult | None, str]:
+    def _post_filter(
+        self, profile: Profile, state: CycleState, pod: PodInfo, statuses: Mapping[str, Status]
+    ) -> tuple[PostFilterResult | None, str]:
         if not profile.has_post_filter:
             return None, ""
         result, status = profile.post_filter(state, pod, statuses)
         return result, status.message if status is not None else ""
 
-    def _report_scores(self, report: Evaluation, profile: Profile, state: CycleState, pod: PodInfo, slots: Sequence[int]) -> None:
+    def _report_scores(
+        self, report: Evaluation, profile: Profile, state: CycleState, pod: PodInfo, slots: Sequence[int]
+    ) -> None:
         scored = profile.score(state, pod, details=True)
         names = self._cluster.table.names
         if isinstance(scored, Status):
@@ -217,17 +240,25 @@ class Evaluation:
 
     def read(self, scored: Scored, names: Mapping[int, str]) -> None:
         """Take over scores, per node."""
-        self.raw = {name: {plugin: int(raw[slot]) for plugin, raw in scored.raw.items()} for slot, name in names.items()}
-        self.scores = {name: {plugin: int(weighted[slot]) for plugin, weighted in scored.weighted.items()} for slot, name in names.items()}
+        self.raw = {
+            name: {plugin: int(raw[slot]) for plugin, raw in scored.raw.items()} for slot, name in names.items()
+        }
+        self.scores = {
+            name: {plugin: int(weighted[slot]) for plugin, weighted in scored.weighted.items()}
+            for slot, name in names.items()
+        }
         self.total = {name: int(scored.totals[slot]) for slot, name in names.items()}
         top = max(self.total.values())
         self.best = sorted(name for name, total in self.total.items() if total == top)
 
 
 def fit_message(nodes: int, pre_filter: str, reasons: Mapping[str, int], post_filter: str) -> str:
-    """Upstream's FitError text: each reason with the number of its nodes, sorted as text, so that "10 x" comes before "2 y"."""
+    """Upstream's FitError text: each reason with the number of its nodes, sorted as text, so that "10 x" comes before
+    "2 y"."""
     said = pre_filter or ", ".join(sorted(f"{count} {reason}" for reason, count in reasons.items()))
-    return f"0/{nodes} nodes are available:" + (f" {said}." if said else "") + (f" {post_filter}" if post_filter else "")
+    return (
+        f"0/{nodes} nodes are available:" + (f" {said}." if said else "") + (f" {post_filter}" if post_filter else "")
+    )
 
 
 def _failed(pod: PodInfo, status: Status, message: str) -> Unplaced:

@@ -2,8 +2,8 @@
 
     from ksched.framework import Args, FilterPlugin, Status
 
-Extension points have kube-scheduler's names in snake case and its semantics. A plugin gives a per-node form, an array form over all nodes, or both; `profile` runs them in
-order.
+Extension points have kube-scheduler's names in snake case and its semantics. A plugin gives a per-node form, an array
+form over all nodes, or both; `profile` runs them in order.
 """
 
 from ksched.cache.node_info import NodeInfo

@@ -1,7 +1,8 @@
 """From configuration and plugin classes to profiles.
 
-Which classes exist is passed in, so that this package knows no plugin by name. A class implements the extension points of its bases; a class for a plugin that ksched does not have
-yet (`MissingPlugin`) says which points the real one has, so that configurations which name them still make sense.
+Which classes exist is passed in, so that this package knows no plugin by name. A class implements the extension points
+of its bases; a class for a plugin that ksched does not have yet (`MissingPlugin`) says which points the real one has,
+so that configurations which name them still make sense.
 """
 
 from __future__ import annotations
@@ -63,7 +64,8 @@ _BASES: Mapping[str, tuple[type[Plugin], ...]] = {
 class MissingPlugin(PreFilterPlugin):
     """Stands in for an in-tree plugin that ksched does not have yet.
 
-    A pod that uses a field which only that plugin understands is turned down, never placed as if the field were absent. All other pods are not its business.
+    A pod that uses a field which only that plugin understands is turned down, never placed as if the field were absent.
+    All other pods are not its business.
     """
 
     points: ClassVar[frozenset[str]]
@@ -80,7 +82,9 @@ class MissingPlugin(PreFilterPlugin):
         field = self.used_field(pod)
         if field is None:
             return Status.skip()
-        return Status.unresolvable(f"pod uses {field}, which needs the {self.name} plugin, and ksched does not have it yet")
+        return Status.unresolvable(
+            f"pod uses {field}, which needs the {self.name} plugin, and ksched does not have it yet"
+        )
 
 
 def points_of(plugin: type[Plugin]) -> frozenset[str]:
@@ -91,7 +95,12 @@ def points_of(plugin: type[Plugin]) -> frozenset[str]:
 
 
 def build_profiles(
-    configuration: Configuration, gates: FeatureGates, handle: Handle, registry: Mapping[str, type[Plugin]], *, forms: str | None = None
+    configuration: Configuration,
+    gates: FeatureGates,
+    handle: Handle,
+    registry: Mapping[str, type[Plugin]],
+    *,
+    forms: str | None = None,
 ) -> dict[str, Profile]:
     """One profile per scheduler name. `forms` is `native` or `plain`; by default what KSCHED_FORMS says, else native.
 
@@ -102,13 +111,21 @@ def build_profiles(
         raise ConfigurationError(f"{FORMS_VARIABLE}: must be native or plain, got {form!r}")
     expanded = expand_all(configuration, {name: points_of(plugin) for name, plugin in registry.items()})
     return {
-        profile.scheduler_name: _build(profile, expanded[profile.scheduler_name], gates, handle, registry, native=form == "native")
+        profile.scheduler_name: _build(
+            profile, expanded[profile.scheduler_name], gates, handle, registry, native=form == "native"
+        )
         for profile in configuration.profiles
     }
 
 
 def _build(
-    profile: KubeSchedulerProfile, expanded: ExpandedPlugins, gates: FeatureGates, handle: Handle, registry: Mapping[str, type[Plugin]], *, native: bool
+    profile: KubeSchedulerProfile,
+    expanded: ExpandedPlugins,
+    gates: FeatureGates,
+    handle: Handle,
+    registry: Mapping[str, type[Plugin]],
+    *,
+    native: bool,
 ) -> Profile:
     made: dict[str, Plugin] = {}
     names = {enabled.name for plugins in expanded.values() for enabled in plugins}
@@ -118,11 +135,14 @@ def _build(
             made[name] = registry[name](_args(profile, registry[name], gates), handle)
         except (KschedError, msgspec.ValidationError) as error:
             raise ConfigurationError(
-                f'initializing profiles: creating profile for scheduler name {profile.scheduler_name}: initializing plugin "{name}": {error}'
+                f"initializing profiles: creating profile for scheduler name {profile.scheduler_name}: "
+                f'initializing plugin "{name}": {error}'
             ) from error
     enabled = {point: [(made[name], weight) for name, weight in plugins] for point, plugins in expanded.items()}
     running = [plugin for plugin, _ in enabled["pre_filter"]]
-    enabled["pre_filter"] += [(plugin, 0) for plugin in made.values() if isinstance(plugin, MissingPlugin) and plugin not in running]
+    enabled["pre_filter"] += [
+        (plugin, 0) for plugin in made.values() if isinstance(plugin, MissingPlugin) and plugin not in running
+    ]
     return Profile(profile.scheduler_name, handle.cluster, enabled, native=native)
 
 

@@ -1,10 +1,11 @@
 """Base classes of plugins, one per extension point.
 
-A plugin class inherits the points that it implements. `filter`, `score` and the other per-node forms are called once per node; the array forms once per pod, over every slot
-of the table. Where a plugin has both, the array form is used and the per-node form is the rule as one reads it, and the reference in tests.
+A plugin class inherits the points that it implements. `filter`, `score` and the other per-node forms are called once
+per node; the array forms once per pod, over every slot of the table. Where a plugin has both, the array form is used
+and the per-node form is the rule as one reads it, and the reference in tests.
 
-From `pre_filter` to `reserve` nothing waits: these are ordinary functions, and nothing else changes the cluster meanwhile. `pre_bind`, `bind` and `post_bind` are
-coroutines, and run after the pod has been assumed on its node.
+From `pre_filter` to `reserve` nothing waits: these are ordinary functions, and nothing else changes the cluster
+meanwhile. `pre_bind`, `bind` and `post_bind` are coroutines, and run after the pod has been assumed on its node.
 """
 
 from __future__ import annotations
@@ -103,7 +104,8 @@ class PreFilterPlugin(Plugin):
 
     @abstractmethod
     def pre_filter(self, state: CycleState, pod: PodInfo, nodes: Table) -> AbstractSet[str] | Status | None:
-        """None goes on with all nodes, a set of names with those alone, Skip leaves this plugin's filter out, another status ends the cycle."""
+        """None goes on with all nodes, a set of names with those alone, Skip leaves this plugin's filter out, another
+        status ends the cycle."""
 
 
 class FilterPlugin(Plugin):
@@ -121,7 +123,8 @@ class ArrayFilterPlugin(Plugin):
 
     @abstractmethod
     def filter_array(self, state: CycleState, pod: PodInfo, nodes: Table) -> Flags | Codes | None:
-        """A code per slot (uint8 or int32, below 2**23): 0 keeps, k means `explain(k)`. None keeps all. Slots without a node may hold anything."""
+        """A code per slot (uint8 or int32, below 2**23): 0 keeps, k means `explain(k)`. None keeps all. Slots without a
+        node may hold anything."""
 
     def explain(self, state: CycleState, pod: PodInfo, code: int) -> Status:
         """The status behind a code; by default `reasons[code - 1]`."""
@@ -139,7 +142,9 @@ class PostFilterPlugin(Plugin):
     """Called when no node is left; may make room (preemption)."""
 
     @abstractmethod
-    def post_filter(self, state: CycleState, pod: PodInfo, statuses: Mapping[str, Status]) -> tuple[PostFilterResult | None, Status | None]:
+    def post_filter(
+        self, state: CycleState, pod: PodInfo, statuses: Mapping[str, Status]
+    ) -> tuple[PostFilterResult | None, Status | None]:
         """A success status (None) means that the pod has hope of the nominated node."""
 
 

@@ -1,8 +1,9 @@
 """A profile: the plugins of one scheduler name, and how they are run at each extension point.
 
-The rules are kube-scheduler's framework runtime: which codes end a cycle, whose words are shown, what Skip leaves out. Filtering works on the table's `alive` and
-`verdicts` columns, scoring on a column of totals, so that a point costs one call per plugin and not one per node. What a node's verdict says in words is worked out only
-when somebody asks (`Filtered`).
+The rules are kube-scheduler's framework runtime: which codes end a cycle, whose words are shown, what Skip leaves out.
+Filtering works on the table's `alive` and `verdicts` columns, scoring on a column of totals, so that a point costs one
+call per plugin and not one per node. What a node's verdict says in words is worked out only when somebody asks
+(`Filtered`).
 """
 
 from __future__ import annotations
@@ -68,7 +69,14 @@ class Filtered:
 
     __slots__ = ("_nodes", "_said", "_steps", "absent", "error", "feasible", "pod", "state", "table")
 
-    def __init__(self, nodes: Callable[[int], NodeInfo], table: Table, state: CycleState, pod: PodInfo, steps: Sequence[FilterStep]) -> None:
+    def __init__(
+        self,
+        nodes: Callable[[int], NodeInfo],
+        table: Table,
+        state: CycleState,
+        pod: PodInfo,
+        steps: Sequence[FilterStep],
+    ) -> None:
         self.table = table
         self.state = state
         self.pod = pod
@@ -96,7 +104,9 @@ class Filtered:
     def counts(self) -> tuple[Counter[Status], int]:
         """How many nodes each status turned down, and how many PreFilter left out."""
         verdicts = self.table.verdicts[: self.table.size]
-        numbers, times = np.unique(verdicts[(verdicts != 0) & (self.table.present[: self.table.size] != 0)], return_counts=True)
+        numbers, times = np.unique(
+            verdicts[(verdicts != 0) & (self.table.present[: self.table.size] != 0)], return_counts=True
+        )
         found: Counter[Status] = Counter()
         left_out = 0
         for number, count in zip(numbers.tolist(), times.tolist(), strict=True):
@@ -131,7 +141,11 @@ class FilterStep:
 
     def reject(self, cluster: Cluster, filtered: Filtered) -> int:
         """Take out the nodes that the plugin turns down; returns how many."""
-        return self._reject_by_array(self.array, filtered) if self.array is not None else self._reject_one_by_one(cluster, filtered)
+        return (
+            self._reject_by_array(self.array, filtered)
+            if self.array is not None
+            else self._reject_one_by_one(cluster, filtered)
+        )
 
     def explain(self, state: CycleState, pod: PodInfo, code: int) -> Status:
         """The status behind a code of this step."""
@@ -156,9 +170,10 @@ class FilterStep:
         if isinstance(codes, Status):
             filtered.error = codes.by(plugin.name)
             return 0
-        if codes.dtype == np.uint8:
-            return int(table.sieve.reject_small(codes, self.number, table.size))
-        return int(table.sieve.reject(codes, self.number, table.size))
+        reject: Callable[[Any, int, int], int] = (
+            table.sieve.reject_small if codes.dtype == np.uint8 else table.sieve.reject
+        )
+        return reject(codes, self.number, table.size)
 
     def _reject_one_by_one(self, cluster: Cluster, filtered: Filtered) -> int:
         self._said.clear()
@@ -219,18 +234,29 @@ class Scored:
 class Profile:
     """The plugins of one scheduler name. Made by `ksched.framework.build.build_profiles`."""
 
-    def __init__(self, scheduler_name: str, cluster: Cluster, enabled: Mapping[str, Sequence[tuple[Plugin, int]]], *, native: bool) -> None:
+    def __init__(
+        self,
+        scheduler_name: str,
+        cluster: Cluster,
+        enabled: Mapping[str, Sequence[tuple[Plugin, int]]],
+        *,
+        native: bool,
+    ) -> None:
         self.scheduler_name = scheduler_name
         self.cluster = cluster
         self._pre_enqueue = _at(enabled, "pre_enqueue", PreEnqueuePlugin)
         self._queue_sort = _at(enabled, "queue_sort", QueueSortPlugin)[0]
         self._pre_filter = _at(enabled, "pre_filter", PreFilterPlugin)
-        filters = [plugin for plugin, _ in enabled.get("filter", ()) if isinstance(plugin, FilterPlugin | ArrayFilterPlugin)]
+        filters = [
+            plugin for plugin, _ in enabled.get("filter", ()) if isinstance(plugin, FilterPlugin | ArrayFilterPlugin)
+        ]
         self._filters = [FilterStep(number, plugin, native) for number, plugin in enumerate(filters)]
         self._post_filter = _at(enabled, "post_filter", PostFilterPlugin)
         self._pre_score = _at(enabled, "pre_score", PreScorePlugin)
         self._scores = [
-            ScoreStep(plugin, weight, native) for plugin, weight in enabled.get("score", ()) if isinstance(plugin, ScorePlugin | ArrayScorePlugin)
+            ScoreStep(plugin, weight, native)
+            for plugin, weight in enabled.get("score", ())
+            if isinstance(plugin, ScorePlugin | ArrayScorePlugin)
         ]
         self._reserve = _at(enabled, "reserve", ReservePlugin)
         self._permit = _at(enabled, "permit", PermitPlugin)
@@ -249,7 +275,9 @@ class Profile:
     @property
     def binds_plainly(self) -> bool:
         """Whether binding is DefaultBinder's one request and nothing else."""
-        return not self._pre_bind and not self._post_bind and [plugin.name for plugin in self._bind] == ["DefaultBinder"]
+        return (
+            not self._pre_bind and not self._post_bind and [plugin.name for plugin in self._bind] == ["DefaultBinder"]
+        )
 
     @property
     def has_permit(self) -> bool:
@@ -278,7 +306,8 @@ class Profile:
     # -- the scheduling cycle's points
 
     def pre_filter(self, state: CycleState, pod: PodInfo) -> PreFiltered:
-        """Run PreFilter: sets of nodes are intersected, Unschedulable is remembered while the rest still runs, anything worse ends it at once."""
+        """Run PreFilter: sets of nodes are intersected, Unschedulable is remembered while the rest still runs, anything
+        worse ends it at once."""
         rejected: Status | None = None
         nodes: frozenset[str] | None = None
         narrowed_by: set[str] = set()
@@ -302,10 +331,13 @@ class Profile:
                 return PreFiltered(failed, None, frozenset(narrowed_by))
         return PreFiltered(rejected, None if rejected else nodes, frozenset(narrowed_by))
 
-    def filter(self, state: CycleState, pod: PodInfo, found: PreFiltered, nominated: Mapping[str, Sequence[PodInfo]]) -> Filtered:
+    def filter(
+        self, state: CycleState, pod: PodInfo, found: PreFiltered, nominated: Mapping[str, Sequence[PodInfo]]
+    ) -> Filtered:
         """Run every filter over all nodes, or over those that PreFilter left.
 
-        `nominated` are the pods nominated to nodes, by node name. A node with nominated pods of at least this pod's priority must fit the pod with them and without them.
+        `nominated` are the pods nominated to nodes, by node name. A node with nominated pods of at least this pod's
+        priority must fit the pod with them and without them.
         """
         table = self.cluster.table
         filtered = Filtered(self.cluster.at, table, state, pod, self._filters)
@@ -334,7 +366,9 @@ class Profile:
                 return status.by(step.plugin.name)
         return None
 
-    def filter_one_with_nominated(self, state: CycleState, pod: PodInfo, node: NodeInfo, nominated: Sequence[PodInfo]) -> Status | None:
+    def filter_one_with_nominated(
+        self, state: CycleState, pod: PodInfo, node: NodeInfo, nominated: Sequence[PodInfo]
+    ) -> Status | None:
         """Both passes on one node: with the pods nominated there that count against this pod, then without them."""
         pods = _that_count(pod, nominated)
         if pods:
@@ -345,7 +379,9 @@ class Profile:
                 return status
         return self.filter_one(state, pod, node)
 
-    def post_filter(self, state: CycleState, pod: PodInfo, statuses: Mapping[str, Status]) -> tuple[PostFilterResult | None, Status | None]:
+    def post_filter(
+        self, state: CycleState, pod: PodInfo, statuses: Mapping[str, Status]
+    ) -> tuple[PostFilterResult | None, Status | None]:
         """Run PostFilter until a plugin succeeds, fails or says that nothing can help; None as status is success."""
         reasons: list[str] = []
         result: PostFilterResult | None = None
@@ -362,7 +398,8 @@ class Profile:
         return result, Status.unschedulable(*reasons)
 
     def score(self, state: CycleState, pod: PodInfo, *, details: bool = False) -> Scored | Status:
-        """Score the nodes that filtering left: PreScore, Score, normalisation, weights. A status is a failure that ends the cycle."""
+        """Score the nodes that filtering left: PreScore, Score, normalisation, weights. A status is a failure that ends
+        the cycle."""
         table = self.cluster.table
         totals = self._totals[: table.size]
         totals.fill(0)
@@ -400,8 +437,11 @@ class Profile:
         for plugin in reversed(self._reserve):
             called(plugin, "Unreserve", plugin.unreserve, state, pod, node_name)
 
-    def permit(self, state: CycleState, pod: PodInfo, node_name: str) -> tuple[Status | None, tuple[tuple[str, float], ...]]:
-        """Run Permit: a status that turns the pod down, or None and the plugins that want it to wait, with their seconds."""
+    def permit(
+        self, state: CycleState, pod: PodInfo, node_name: str
+    ) -> tuple[Status | None, tuple[tuple[str, float], ...]]:
+        """Run Permit: a status that turns the pod down, or None and the plugins that want it to wait, with their
+        seconds."""
         waits: list[tuple[str, float]] = []
         for plugin in self._permit:
             answer = called(plugin, "Permit", plugin.permit, state, pod, node_name)
@@ -418,7 +458,7 @@ class Profile:
     async def pre_bind(self, state: CycleState, pod: PodInfo, node_name: str) -> Status | None:
         """Run PreBind, one plugin after the other; the first that objects ends it."""
         for plugin in self._pre_bind:
-            status = await awaited(plugin, "PreBind", plugin.pre_bind(state, pod, node_name))
+            status: Status | None = await awaited(plugin, "PreBind", plugin.pre_bind(state, pod, node_name))
             if status is not None:
                 if status.is_rejected:
                     return status.by(plugin.name)
@@ -428,7 +468,7 @@ class Profile:
     async def bind(self, state: CycleState, pod: PodInfo, node_name: str) -> Status | None:
         """Ask the bind plugins in turn until one does not say Skip."""
         for plugin in self._bind:
-            status = await awaited(plugin, "Bind", plugin.bind(state, pod, node_name))
+            status: Status | None = await awaited(plugin, "Bind", plugin.bind(state, pod, node_name))
             if status is None:
                 return None
             if status.code == Code.SKIP:
@@ -445,7 +485,9 @@ class Profile:
 
     # -- steps of the above
 
-    def _nodes_with_nominated(self, pod: PodInfo, nominated: Mapping[str, Sequence[PodInfo]], table: Table) -> list[tuple[NodeInfo, list[PodInfo]]]:
+    def _nodes_with_nominated(
+        self, pod: PodInfo, nominated: Mapping[str, Sequence[PodInfo]], table: Table
+    ) -> list[tuple[NodeInfo, list[PodInfo]]]:
         found = []
         for name, candidates in nominated.items():
             node = self.cluster.node(name)
@@ -454,7 +496,8 @@ class Profile:
         return found
 
     def _recheck_with_nominated(self, filtered: Filtered, node: NodeInfo, pods: Sequence[PodInfo]) -> None:
-        """The first of the two passes. The second has been run over all nodes; where both object, the first one's words count."""
+        """The first of the two passes. The second has been run over all nodes; where both object, the first one's words
+        count."""
         crowded = node.what_if()
         crowded.add(pods)
         status = self.filter_one(filtered.state, filtered.pod, crowded)
@@ -467,7 +510,9 @@ class Profile:
         table.alive[node.slot] = 0
         table.verdicts[node.slot] = filtered.special(status)
 
-    def _add_scores(self, step: ScoreStep, state: CycleState, pod: PodInfo, scored: Scored, details: bool) -> Status | None:
+    def _add_scores(
+        self, step: ScoreStep, state: CycleState, pod: PodInfo, scored: Scored, details: bool
+    ) -> Status | None:
         table = self.cluster.table
         raw = step.raw(self.cluster, state, pod)
         if isinstance(raw, Status):
@@ -480,7 +525,9 @@ class Profile:
             feasible = table.alive[: table.size] != 0
             normal = called(step.plugin, "NormalizeScore", step.plugin.normalize, state, pod, raw[feasible])
             if isinstance(normal, Status):
-                return Status.error(f'running Normalize on Score plugins: plugin "{step.plugin.name}" failed with: {normal.message}')
+                return Status.error(
+                    f'running Normalize on Score plugins: plugin "{step.plugin.name}" failed with: {normal.message}'
+                )
             raw = np.zeros(table.size, dtype=np.int64)
             raw[feasible] = normal
             normalization = Normalization.NONE
@@ -489,14 +536,15 @@ class Profile:
             scored.weighted[step.plugin.name] = scored.totals - before
         if bad is not None:
             return Status.error(
-                f'applying score defaultWeights on Score plugins: plugin "{step.plugin.name}" returns an invalid score {bad}, '
-                "it should in the range of [0, 100] after normalizing"
+                f'applying score defaultWeights on Score plugins: plugin "{step.plugin.name}" returns an invalid score '
+                f"{bad}, it should in the range of [0, 100] after normalizing"
             )
         return None
 
 
 def called(plugin: Plugin, point: str, function: Callable[..., T], *arguments: Any) -> T | Status:
-    """Call a plugin; an exception is a fault of the plugin and becomes a status of code Error. The scheduler never dies of a plugin."""
+    """Call a plugin; an exception is a fault of the plugin and becomes a status of code Error. The scheduler never dies
+    of a plugin."""
     try:
         return function(*arguments)
     except Exception as fault:  # noqa: BLE001 - whatever somebody else's code raises must not end the scheduler
@@ -528,5 +576,8 @@ def _that_count(pod: PodInfo, nominated: Sequence[PodInfo]) -> list[PodInfo]:
     return [other for other in nominated if other.priority >= pod.priority and other.uid != pod.uid]
 
 
-def _at(enabled: Mapping[str, Sequence[tuple[Plugin, int]]], point: str, base: type[T]) -> list[T]:
-    return [plugin for plugin, _ in enabled.get(point, ()) if isinstance(plugin, base)]
+def _at(enabled: Mapping[str, Sequence[tuple[Plugin, int]]], point: str, base: Callable[..., T]) -> list[T]:
+    """The plugins at a point that are of its base (typed as callable, since the bases are abstract)."""
+    assert isinstance(base, type)
+    found: list[Any] = [plugin for plugin, _ in enabled.get(point, ()) if isinstance(plugin, base)]
+    return found

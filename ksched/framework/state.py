@@ -6,7 +6,8 @@ from typing import Any
 
 
 class CycleState(dict[Any, Any]):
-    """A dictionary for one pod's cycle; a plugin uses itself as the key. `skip_filter` and `skip_score` name the plugins that said Skip."""
+    """A dictionary for one pod's cycle; a plugin uses itself as the key. `skip_filter` and `skip_score` name the
+    plugins that said Skip."""
 
     __slots__ = ("skip_filter", "skip_score")
 

@@ -1,6 +1,7 @@
 """What a plugin answers: a code, and reasons in words.
 
-Expected outcomes are values of this type; `None` is success. An exception is a fault of the plugin and becomes code Error.
+Expected outcomes are values of this type; `None` is success. An exception is a fault of the plugin and becomes code
+Error.
 """
 
 from __future__ import annotations

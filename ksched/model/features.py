@@ -24,7 +24,8 @@ _USER_NAMESPACES_ON_HOST_NETWORK = 1 << REGISTRY.index("UserNamespacesHostNetwor
 def node_features(declared: Sequence[str]) -> int:
     """The bit map of a node's declared features.
 
-    As upstream the list is walked once beside the sorted registry, so in a list that is not sorted an entry smaller than one already passed is not seen.
+    As upstream the list is walked once beside the sorted registry, so in a list that is not sorted an entry smaller
+    than one already passed is not seen.
     """
     bits = known = position = 0
     while known < len(REGISTRY) and position < len(declared):

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from msgspec import field
+from msgspec import Struct, field
 
 from ksched.model.objects import Condition, Int64, KubeStruct, ObjectMeta, ResourceList
 
 
-class Taint(KubeStruct, frozen=True):
+class Taint(Struct, frozen=True, rename="camel", omit_defaults=True, gc=False):
     """A mark that keeps pods away which do not tolerate it; `effect` is NoSchedule, PreferNoSchedule or NoExecute."""
 
     key: str = ""

@@ -1,7 +1,8 @@
 """What all Kubernetes objects share, and the small kinds that scheduling looks at.
 
-Structs are decoded straight from the API server's JSON by msgspec. A field that is absent has Go's zero value, except where "absent" and "empty" mean different
-things to Kubernetes; those are `None` when absent. Explicit nulls are absent fields (see `api.decode`).
+Structs are decoded straight from the API server's JSON by msgspec. A field that is absent has Go's zero value, except
+where "absent" and "empty" mean different things to Kubernetes; those are `None` when absent. Explicit nulls are absent
+fields (see `api.decode`).
 """
 
 from __future__ import annotations
@@ -20,7 +21,8 @@ ResourceList = dict[str, QuantityText]
 
 
 class KubeStruct(Struct, rename="camel", omit_defaults=True, gc=False):
-    """Base of every decoded object: camelCase on the wire, unknown fields ignored, not tracked by the garbage collector (the objects are trees)."""
+    """Base of every decoded object: camelCase on the wire, unknown fields ignored, not tracked by the garbage collector
+    (the objects are trees)."""
 
 
 class OwnerReference(KubeStruct):
@@ -98,7 +100,7 @@ class Namespace(KubeStruct):
 
 
 class DeviceClassSpec(KubeStruct):
-    """The part of a device class that a scheduler without devices must know: the extended resource that it stands for."""
+    """What a scheduler without devices must know of a device class: the extended resource that it stands for."""
 
     extended_resource_name: str | None = None
 

@@ -1,7 +1,7 @@
 """Pods, with the fields that scheduling looks at.
 
-Requests are computed in `requests`, ports and images where their plugins stand. `Pod` is what the API server sent, never changed after decoding: a newer version is a
-new `Pod`.
+Requests are computed in `requests`, ports and images where their plugins stand. `Pod` is what the API server sent,
+never changed after decoding: a newer version is a new `Pod`.
 """
 
 from __future__ import annotations
@@ -66,10 +66,13 @@ class PreferredSchedulingTerm(KubeStruct):
 
 
 class NodeAffinity(KubeStruct):
-    """Which nodes a pod must or would like to run on. `None` and empty differ: an empty required selector matches no node."""
+    """Which nodes a pod must or would like to run on. `None` and empty differ: an empty required selector matches no
+    node."""
 
     required: NodeSelector | None = field(default=None, name="requiredDuringSchedulingIgnoredDuringExecution")
-    preferred: list[PreferredSchedulingTerm] | None = field(default=None, name="preferredDuringSchedulingIgnoredDuringExecution")
+    preferred: list[PreferredSchedulingTerm] | None = field(
+        default=None, name="preferredDuringSchedulingIgnoredDuringExecution"
+    )
 
 
 class PodAffinityTerm(KubeStruct):
@@ -94,7 +97,9 @@ class PodAffinity(KubeStruct):
     """Affinity or anti-affinity to other pods."""
 
     required: list[PodAffinityTerm] = field(default_factory=list, name="requiredDuringSchedulingIgnoredDuringExecution")
-    preferred: list[WeightedPodAffinityTerm] = field(default_factory=list, name="preferredDuringSchedulingIgnoredDuringExecution")
+    preferred: list[WeightedPodAffinityTerm] = field(
+        default_factory=list, name="preferredDuringSchedulingIgnoredDuringExecution"
+    )
 
 
 class Affinity(KubeStruct):
@@ -186,7 +191,8 @@ class PodSpec(KubeStruct):
 
 
 class ContainerStatus(KubeStruct):
-    """What a container has been given; `allocated_resources` and `resources` differ from the spec while it is resized (KEP-1287)."""
+    """What a container has been given; `allocated_resources` and `resources` differ from the spec while it is resized
+    (KEP-1287)."""
 
     name: str = ""
     allocated_resources: ResourceList = {}

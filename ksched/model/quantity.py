@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 from ksched.errors import QuantityError
+from ksched.model.int64 import wrapped
 from ksched.model.objects import QuantityText
 
 Format = Literal["DecimalSI", "BinarySI", "DecimalExponent"]
@@ -333,7 +334,7 @@ def _scale_compact(unscaled: int, exponent: int) -> int:
         return exact
     # Kubernetes multiplies by these powers at once, without looking whether it went well, and by others digit by
     # digit until it overflows.
-    return _wrap(exact) if exponent in (1, 2, 3, 6, 9) else 0
+    return wrapped(exact) if exponent in (1, 2, 3, 6, 9) else 0
 
 
 def _scale_decimal(unscaled: int, exponent: int) -> int:
@@ -344,14 +345,14 @@ def _scale_decimal(unscaled: int, exponent: int) -> int:
     if exponent >= 0:
         # Powers that a conversion from float64 to int64 cannot give come out as the smallest int64.
         power = _power_of_ten(exponent) if exponent <= _COMPACT_DIGITS else -_INT64_MAX - 1
-        return _wrap(_wrap(unscaled) * power)
+        return wrapped(wrapped(unscaled) * power)
     divisor = _power_of_ten(-exponent)
     if unscaled < _INT64_MAX and -exponent <= _COMPACT_DIGITS:
-        dividend = _wrap(unscaled)
+        dividend = wrapped(unscaled)
         truncated = abs(dividend) // divisor * (-1 if dividend < 0 else 1)
         return truncated + (dividend % divisor != 0)
     floor, rest = divmod(unscaled, divisor)
-    return _wrap(_wrap(floor) + (rest != 0))
+    return wrapped(wrapped(floor) + (rest != 0))
 
 
 def _power_of_ten(exponent: int) -> int:
@@ -378,11 +379,6 @@ def _signed(magnitude: int, negative: bool) -> int:
 
 def _fits(number: int) -> bool:
     return -_INT64_MAX - 1 <= number <= _INT64_MAX
-
-
-def _wrap(number: int) -> int:
-    """`number` as int64 arithmetic leaves it."""
-    return (number + (1 << 63)) % (1 << 64) - (1 << 63)
 
 
 def _shown(written: object) -> str:

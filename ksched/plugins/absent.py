@@ -1,6 +1,7 @@
 """Stand-ins for the in-tree plugins that ksched does not have yet.
 
-Each knows which fields of a pod only the real plugin understands; see `framework.build.MissingPlugin` for what happens to such a pod. When a plugin comes, its class here goes.
+Each knows which fields of a pod only the real plugin understands; see `framework.build.MissingPlugin` for what happens
+to such a pod. When a plugin comes, its class here goes.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from ksched.framework import Args, PodInfo
 from ksched.framework.build import MissingPlugin
 
 
-class Anything(Args, forbid_unknown_fields=False):
+class Anything(Args, frozen=True, forbid_unknown_fields=False):
     """The arguments of a plugin that is not there; its configuration was checked when it was read."""
 
 
@@ -96,7 +97,8 @@ class PodTopologySpread(_Missing):
     points = frozenset({"pre_filter", "filter", "pre_score", "score"})
 
     def used_field(self, pod: PodInfo) -> str | None:
-        """Constraints written in the pod; default constraints are soft and are left out until the plugin comes (docs/differences.md)."""
+        """Constraints written in the pod; default constraints are soft and are left out until the plugin comes
+        (docs/differences.md)."""
         return "spec.topologySpreadConstraints" if pod.spec.topology_spread_constraints else None
 
 
@@ -113,7 +115,9 @@ class InterPodAffinity(_Missing):
             return None
         if affinity.pod_affinity is not None and (affinity.pod_affinity.required or affinity.pod_affinity.preferred):
             return "spec.affinity.podAffinity"
-        if affinity.pod_anti_affinity is not None and (affinity.pod_anti_affinity.required or affinity.pod_anti_affinity.preferred):
+        if affinity.pod_anti_affinity is not None and (
+            affinity.pod_anti_affinity.required or affinity.pod_anti_affinity.preferred
+        ):
             return "spec.affinity.podAntiAffinity"
         return None
 
@@ -122,7 +126,9 @@ class DynamicResources(_Missing):
     """Devices allocated by claims (KEP-4381)."""
 
     name = "DynamicResources"
-    points = frozenset({"pre_enqueue", "pre_filter", "filter", "post_filter", "reserve", "pre_score", "score", "pre_bind"})
+    points = frozenset(
+        {"pre_enqueue", "pre_filter", "filter", "post_filter", "reserve", "pre_score", "score", "pre_bind"}
+    )
 
     def used_field(self, pod: PodInfo) -> str | None:
         """Claims, and extended resources that a device class stands for (KEP-5004)."""
@@ -147,7 +153,8 @@ class DefaultPreemption(_Missing):
 
 
 class GangScheduling(_Missing):
-    """Pods that are placed together or not at all (KEP-4671). Stands in always: the API server drops the field where the feature is off."""
+    """Pods that are placed together or not at all (KEP-4671). Stands in always: the API server drops the field where
+    the feature is off."""
 
     name = "GangScheduling"
     points = frozenset({"pre_enqueue", "reserve", "permit"})

@@ -1,6 +1,7 @@
 """ImageLocality: nodes that have the pod's images already are liked, the more so the larger the images.
 
-An image counts by its size times the share of nodes that have it, so that a rare image does not draw every pod to one node.
+An image counts by its size times the share of nodes that have it, so that a rare image does not draw every pod to one
+node.
 """
 
 from __future__ import annotations
@@ -46,9 +47,12 @@ class ImageLocality(ScorePlugin, ArrayScorePlugin):
 
 
 def wanted_images(pod: PodInfo) -> tuple[list[str], int]:
-    """The pod's images by their normal names, once per occurrence, and the number of containers; image volumes count only among the former."""
+    """The pod's images by their normal names, once per occurrence, and the number of containers; image volumes count
+    only among the former."""
     containers = [*pod.spec.init_containers, *pod.spec.containers]
-    names = [container.image for container in containers] + [volume.image.reference for volume in pod.spec.volumes if volume.image is not None]
+    names = [container.image for container in containers] + [
+        volume.image.reference for volume in pod.spec.volumes if volume.image is not None
+    ]
     return [normal_name(name) for name in names], len(containers)
 
 

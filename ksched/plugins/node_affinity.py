@@ -51,7 +51,8 @@ Mask = npt.NDArray[np.bool_]
 
 
 class NodeAffinity(PreFilterPlugin, FilterPlugin, ArrayFilterPlugin, PreScorePlugin, ScorePlugin, ArrayScorePlugin):
-    """Turn down nodes that `nodeSelector` or required affinity does not match; sum up the weights of the preferred terms that match."""
+    """Turn down nodes that `nodeSelector` or required affinity does not match; sum up the weights of the preferred
+    terms that match."""
 
     name = "NodeAffinity"
     Args = NodeAffinityArgs
@@ -71,7 +72,9 @@ class NodeAffinity(PreFilterPlugin, FilterPlugin, ArrayFilterPlugin, PreScorePlu
             if added.preferred is not None:
                 self._added_preferred = preferred_terms(added.preferred)
         except SelectorError as error:
-            raise ConfigurationError(f"parsing addedAffinity.{where}DuringSchedulingIgnoredDuringExecution: {error}") from error
+            raise ConfigurationError(
+                f"parsing addedAffinity.{where}DuringSchedulingIgnoredDuringExecution: {error}"
+            ) from error
 
     # -- filter
 
@@ -80,7 +83,9 @@ class NodeAffinity(PreFilterPlugin, FilterPlugin, ArrayFilterPlugin, PreScorePlu
         required = _required_of(pod)
         if required is None and self._added_required is None and pod.spec.node_selector is None:
             return Status.skip()
-        state[self] = pod.shape.memo.get((self, "required")) or pod.shape.memo.setdefault((self, "required"), required_node_affinity(pod.pod))
+        state[self] = pod.shape.memo.get((self, "required")) or pod.shape.memo.setdefault(
+            (self, "required"), required_node_affinity(pod.pod)
+        )
         if required is None or not required.node_selector_terms:
             return None
         names = named_nodes(required)
@@ -168,7 +173,8 @@ class NodeAffinity(PreFilterPlugin, FilterPlugin, ArrayFilterPlugin, PreScorePlu
 
 
 def named_nodes(required: NodeSelector) -> frozenset[str] | None:
-    """The nodes that the terms name by `metadata.name In`, if every term does; None otherwise. Empty if no term can be met."""
+    """The nodes that the terms name by `metadata.name In`, if every term does; None otherwise. Empty if no term can be
+    met."""
     names: set[str] = set()
     for term in required.node_selector_terms:
         named: set[str] | None = None
@@ -184,4 +190,3 @@ def named_nodes(required: NodeSelector) -> frozenset[str] | None:
 def _required_of(pod: PodInfo) -> NodeSelector | None:
     affinity = pod.spec.affinity
     return affinity.node_affinity.required if affinity is not None and affinity.node_affinity is not None else None
-

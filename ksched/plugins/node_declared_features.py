@@ -5,7 +5,16 @@ from __future__ import annotations
 import numpy as np
 
 from ksched.cache.table import Flags
-from ksched.framework import ArrayFilterPlugin, CycleState, FilterPlugin, NodeInfo, PodInfo, PreFilterPlugin, Status, Table
+from ksched.framework import (
+    ArrayFilterPlugin,
+    CycleState,
+    FilterPlugin,
+    NodeInfo,
+    PodInfo,
+    PreFilterPlugin,
+    Status,
+    Table,
+)
 from ksched.model.features import required_features
 
 REASON = Status.unresolvable("node(s) didn't match Pod's required features")

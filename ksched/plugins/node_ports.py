@@ -8,7 +8,16 @@ from __future__ import annotations
 import numpy as np
 
 from ksched.cache.table import Flags
-from ksched.framework import ArrayFilterPlugin, CycleState, FilterPlugin, NodeInfo, PodInfo, PreFilterPlugin, Status, Table
+from ksched.framework import (
+    ArrayFilterPlugin,
+    CycleState,
+    FilterPlugin,
+    NodeInfo,
+    PodInfo,
+    PreFilterPlugin,
+    Status,
+    Table,
+)
 from ksched.model.ports import conflicts
 
 REASON = Status.unschedulable("node(s) didn't have free ports for the requested pod ports")

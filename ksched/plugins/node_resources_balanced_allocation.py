@@ -1,7 +1,8 @@
 """NodeResourcesBalancedAllocation: nodes on which the pod evens out how much of each resource is used.
 
-The score compares the balance with the pod and without it, which is upstream's form since 1.35; 75 means that the pod changes nothing. Floating-point steps are in upstream's
-order, because a total that differs in the last bit truncates to another score.
+The score compares the balance with the pod and without it, which is upstream's form since 1.35; 75 means that the pod
+changes nothing. Floating-point steps are in upstream's order, because a total that differs in the last bit truncates to
+another score.
 """
 
 from __future__ import annotations
@@ -14,13 +15,25 @@ import numpy as np
 
 from ksched.cache.table import Amounts, Codes, Flags, column
 from ksched.config.args import NodeResourcesBalancedAllocationArgs
-from ksched.framework import ArrayScorePlugin, CycleState, Handle, NodeInfo, PodInfo, PreScorePlugin, ScorePlugin, Status, Table
-from ksched.model.requests import requested, to_balance
+from ksched.framework import (
+    ArrayScorePlugin,
+    CycleState,
+    Handle,
+    NodeInfo,
+    PodInfo,
+    PreScorePlugin,
+    ScorePlugin,
+    Status,
+    Table,
+)
+from ksched.model.int64 import divided, wrapped
+from ksched.model.requests import balance_requests
 from ksched.model.resource_names import is_scalar
 
 
 class NodeResourcesBalancedAllocation(PreScorePlugin, ScorePlugin, ArrayScorePlugin):
-    """50 + (50 + balance with the pod - balance without it) / 2, where balance is 100 less the standard deviation of the used shares."""
+    """50 + (50 + balance with the pod - balance without it) / 2, where balance is 100 less the standard deviation of
+    the used shares."""
 
     name = "NodeResourcesBalancedAllocation"
     Args = NodeResourcesBalancedAllocationArgs
@@ -34,8 +47,9 @@ class NodeResourcesBalancedAllocation(PreScorePlugin, ScorePlugin, ArrayScorePlu
         """Skip for a pod that asks for none of the configured resources."""
         asked: dict[str, int] | None = pod.shape.memo.get((self, "asked"))
         if asked is None:
-            by_name = requested(pod.pod, to_balance(self.handle.cluster.shapes.rules))
-            asked = pod.shape.memo[self, "asked"] = {name: by_name.get(name, 0) for name in self._resources}
+            asked = pod.shape.memo[self, "asked"] = balance_requests(
+                pod.pod, self.handle.cluster.shapes.rules, self._resources
+            )
         if not any(asked.values()):
             return Status.skip()
         state[self] = asked
@@ -44,10 +58,16 @@ class NodeResourcesBalancedAllocation(PreScorePlugin, ScorePlugin, ArrayScorePlu
     def score(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> int | Status:
         """The rule for one node."""
         asked: dict[str, int] = state[self]
-        present = [(name, room) for name in self._resources if (asked[name] or not is_scalar(name)) and (room := node.allocatable(name)) != 0]
-        with_pod = balance([min((node.requested(name) + asked[name]) / room, 1.0) for name, room in present])
-        without = balance([min(node.requested(name) / room, 1.0) for name, room in present])
-        return 50 + (50 + with_pod - without) // 2
+        present = [
+            (name, room)
+            for name in self._resources
+            if (asked[name] or not is_scalar(name)) and (room := node.allocatable(name)) != 0
+        ]
+        with_pod = balance(
+            [min(float(wrapped(node.requested(name) + asked[name])) / float(room), 1.0) for name, room in present]
+        )
+        without = balance([min(float(node.requested(name)) / float(room), 1.0) for name, room in present])
+        return 50 + divided(50 + with_pod - without, 2)
 
     def score_array(self, state: CycleState, pod: PodInfo, nodes: Table) -> Amounts:
         """The same for all nodes in one native pass."""

@@ -1,6 +1,7 @@
 """NodeResourcesFit: a node must have room for what the pod asks for; nodes with room are scored by how full they are.
 
-The verdict names every resource that is short, and whether even the empty node would be too small (then preemption cannot help). Kernels: `_kernels/resources.pxi`.
+The verdict names every resource that is short, and whether even the empty node would be too small (then preemption
+cannot help). Kernels: `_kernels/resources.pxi`.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ from ksched.framework import (
     Table,
 )
 from ksched.framework.status import Code
+from ksched.model.int64 import divided, wrapped
 from ksched.model.requests import TO_SCORE, requested
 from ksched.model.resource_names import is_extended, is_scalar
 
@@ -52,7 +54,8 @@ class _Asked:
 
 
 class NodeResourcesFit(FilterPlugin, ArrayFilterPlugin, PreScorePlugin, ScorePlugin, ArrayScorePlugin):
-    """Room for pods, CPU, memory, ephemeral storage and every scalar resource; LeastAllocated, MostAllocated or RequestedToCapacityRatio."""
+    """Room for pods, CPU, memory, ephemeral storage and every scalar resource; LeastAllocated, MostAllocated or
+    RequestedToCapacityRatio."""
 
     name = "NodeResourcesFit"
     Args = NodeResourcesFitArgs
@@ -78,7 +81,7 @@ class NodeResourcesFit(FilterPlugin, ArrayFilterPlugin, PreScorePlugin, ScorePlu
         asked = self._asked(pod, self.handle.cluster.table)
         for name, amount in zip(asked.names, asked.amounts.tolist(), strict=True):
             room = node.allocatable(name)
-            if amount > room - node.requested(name):
+            if amount > wrapped(room - node.requested(name)):
                 reasons.append(INSUFFICIENT.format(name))
                 unresolvable = unresolvable or amount > room
         if not reasons:
@@ -100,7 +103,9 @@ class NodeResourcesFit(FilterPlugin, ArrayFilterPlugin, PreScorePlugin, ScorePlu
             return spelled[code - 1]
         reasons = [TOO_MANY_PODS] if code & _TOO_MANY_PODS_BIT else []
         reasons += [
-            INSUFFICIENT.format(name) for bit, name in enumerate(self._asked(pod, self.handle.cluster.table).names, start=1) if code >> bit & 1
+            INSUFFICIENT.format(name)
+            for bit, name in enumerate(self._asked(pod, self.handle.cluster.table).names, start=1)
+            if code >> bit & 1
         ]
         return Status(Code.UNRESOLVABLE if code & _UNRESOLVABLE_BIT else Code.UNSCHEDULABLE, tuple(reasons))
 
@@ -108,10 +113,20 @@ class NodeResourcesFit(FilterPlugin, ArrayFilterPlugin, PreScorePlugin, ScorePlu
         known: _Asked | None = pod.shape.memo.get((self, "asked"))
         if known is None:
             amounts = pod.shape.asked
-            fixed = (("cpu", amounts.milli_cpu), ("memory", amounts.memory), ("ephemeral-storage", amounts.ephemeral_storage))
-            pairs = [(name, amount) for name, amount in (*fixed, *amounts.scalars.items()) if amount > 0 and not self._ignores(name)]
+            fixed = (
+                ("cpu", amounts.milli_cpu),
+                ("memory", amounts.memory),
+                ("ephemeral-storage", amounts.ephemeral_storage),
+            )
+            pairs = [
+                (name, amount)
+                for name, amount in (*fixed, *amounts.scalars.items())
+                if amount > 0 and not self._ignores(name)
+            ]
             rows = np.array([nodes.row(name) for name, _ in pairs], dtype=np.int32)
-            known = _Asked(tuple(name for name, _ in pairs), rows, np.array([amount for _, amount in pairs], dtype=np.int64))
+            known = _Asked(
+                tuple(name for name, _ in pairs), rows, np.array([amount for _, amount in pairs], dtype=np.int64)
+            )
             pod.shape.memo[self, "asked"] = known
         return known
 
@@ -137,7 +152,8 @@ class NodeResourcesFit(FilterPlugin, ArrayFilterPlugin, PreScorePlugin, ScorePlu
     # -- score
 
     def pre_score(self, state: CycleState, pod: PodInfo, nodes: Table) -> Status | None:
-        """What the pod counts as in scores: 100 m and 200 MiB for a container that asks for nothing, and never the pod-level requests (as upstream)."""
+        """What the pod counts as in scores: 100 m and 200 MiB for a container that asks for nothing, and never the
+        pod-level requests (as upstream)."""
         counted: dict[str, int] | None = pod.shape.memo.get((self, "counted"))
         if counted is None:
             counted = pod.shape.memo[self, "counted"] = requested(pod.pod, TO_SCORE)
@@ -150,7 +166,7 @@ class NodeResourcesFit(FilterPlugin, ArrayFilterPlugin, PreScorePlugin, ScorePlu
         cpu, memory = node.nonzero_requested
         used = {"cpu": cpu, "memory": memory}
         entries = [
-            (room, used.get(spec.name, node.requested(spec.name)) + counted.get(spec.name, 0), spec.weight)
+            (room, wrapped(used.get(spec.name, node.requested(spec.name)) + counted.get(spec.name, 0)), spec.weight)
             for spec in self._strategy.resources
             if counts(spec.name, counted) and (room := node.allocatable(spec.name)) != 0
         ]
@@ -164,7 +180,9 @@ class NodeResourcesFit(FilterPlugin, ArrayFilterPlugin, PreScorePlugin, ScorePlu
         """The same for all nodes in one native pass."""
         rows, asked, weights = self._scored_rows(pod, nodes, state[self])
         if self._strategy.type == "RequestedToCapacityRatio":
-            nodes.resources.score_ratio(rows, asked, weights, self._utilization, self._shape_scores, self._scores, nodes.size)
+            nodes.resources.score_ratio(
+                rows, asked, weights, self._utilization, self._shape_scores, self._scores, nodes.size
+            )
         elif self._strategy.type == "MostAllocated":
             nodes.resources.score_most(rows, asked, weights, self._scores, nodes.size)
         else:
@@ -174,7 +192,9 @@ class NodeResourcesFit(FilterPlugin, ArrayFilterPlugin, PreScorePlugin, ScorePlu
     def _scored_rows(self, pod: PodInfo, nodes: Table, counted: dict[str, int]) -> tuple[Codes, Amounts, Amounts]:
         known = pod.shape.memo.get((self, "rows"))
         if known is None or known[0] != len(nodes.rows):  # a resource that no node had may have come to be
-            specs = [spec for spec in self._strategy.resources if counts(spec.name, counted) and spec.name in nodes.rows]
+            specs = [
+                spec for spec in self._strategy.resources if counts(spec.name, counted) and spec.name in nodes.rows
+            ]
             known = pod.shape.memo[self, "rows"] = (len(nodes.rows), scored_rows(specs, nodes, counted))
         found: tuple[Codes, Amounts, Amounts] = known[1]
         return found
@@ -182,7 +202,11 @@ class NodeResourcesFit(FilterPlugin, ArrayFilterPlugin, PreScorePlugin, ScorePlu
     def _ratio(self, entries: Sequence[tuple[int, int, int]]) -> int:
         total = weights = 0
         for room, wanted, weight in entries:
-            score = broken_linear(self._utilization.tolist(), self._shape_scores.tolist(), 100 if wanted > room else wanted * 100 // room)
+            score = broken_linear(
+                self._utilization.tolist(),
+                self._shape_scores.tolist(),
+                100 if wanted > room else divided(wrapped(wanted * 100), room),
+            )
             if score > 0:
                 total += weight * score
                 weights += weight
@@ -206,12 +230,12 @@ def counts(resource: str, counted: dict[str, int]) -> bool:
 
 def least_allocated_share(wanted: int, room: int) -> int:
     """The free share in per cent, 0 when over-committed."""
-    return 0 if wanted > room else (room - wanted) * 100 // room
+    return 0 if wanted > room else divided(wrapped(wrapped(room - wanted) * 100), room)
 
 
 def most_allocated_share(wanted: int, room: int) -> int:
     """The used share in per cent, at most 100."""
-    return min(wanted, room) * 100 // room
+    return divided(wrapped(min(wanted, room) * 100), room)
 
 
 def broken_linear(utilization: Sequence[int], scores: Sequence[int], at: int) -> int:
@@ -222,5 +246,5 @@ def broken_linear(utilization: Sequence[int], scores: Sequence[int], at: int) ->
                 return scores[0]
             rise = (scores[i] - scores[i - 1]) * (at - utilization[i - 1])
             run = reached - utilization[i - 1]
-            return scores[i - 1] + (rise // run if rise >= 0 else -(-rise // run))
+            return scores[i - 1] + divided(rise, run)
     return scores[-1]

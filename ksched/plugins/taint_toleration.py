@@ -33,7 +33,8 @@ MAKES_LESS_LIKED = "PreferNoSchedule"
 
 
 class TaintToleration(FilterPlugin, ArrayFilterPlugin, PreScorePlugin, ScorePlugin, ArrayScorePlugin):
-    """Turn down nodes with a NoSchedule or NoExecute taint that is not tolerated; count PreferNoSchedule ones against the rest."""
+    """Turn down nodes with a NoSchedule or NoExecute taint that is not tolerated; count PreferNoSchedule ones against
+    the rest."""
 
     name = "TaintToleration"
     normalization = Normalization.REVERSED_MAX
@@ -69,14 +70,20 @@ class TaintToleration(FilterPlugin, ArrayFilterPlugin, PreScorePlugin, ScorePlug
         return first_untolerated(taints, tolerations, self._comparison) is None
 
     def _disliked(self, tolerations: Sequence[Toleration], taints: Sequence[Taint]) -> int:
-        return sum(taint.effect == MAKES_LESS_LIKED and not is_tolerated(taint, tolerations, self._comparison) for taint in taints)
+        return sum(
+            taint.effect == MAKES_LESS_LIKED and not is_tolerated(taint, tolerations, self._comparison)
+            for taint in taints
+        )
 
     @property
     def _comparison(self) -> bool:
         return self.handle.gates.enabled("TaintTolerationComparisonOperators")
 
-    def _per_list(self, pod: PodInfo, nodes: Table, question: str, answer: Callable[[tuple[Taint, ...]], int]) -> Amounts:
-        """`answer` for every distinct list of taints; kept with the pod's shape, since tolerations are part of it, and lists only ever come to be."""
+    def _per_list(
+        self, pod: PodInfo, nodes: Table, question: str, answer: Callable[[tuple[Taint, ...]], int]
+    ) -> Amounts:
+        """`answer` for every distinct list of taints; kept with the pod's shape, since tolerations are part of it, and
+        lists only ever come to be."""
         known: Amounts = pod.shape.memo.get((self, question), np.zeros(0, dtype=np.int64))
         lists = nodes.taint_sets.values
         if len(known) < len(lists):
