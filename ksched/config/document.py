@@ -65,9 +65,12 @@ class Document(NamedTuple):
 
 def read_document(text: str) -> Document:
     """The first document in `text`; ConfigurationError, in kube-scheduler's words, if it is neither YAML nor JSON."""
-    if text.lstrip().startswith("{"):
-        return Document(_read_json(text), [])
-    return _read_yaml(text.removeprefix("\ufeff"))
+    try:
+        if text.lstrip().startswith("{"):
+            return Document(_read_json(text), [])
+        return _read_yaml(text.removeprefix("\ufeff"))
+    except RecursionError as error:
+        raise ConfigurationError("expected a configuration, got lists or mappings nested hundreds deep") from error
 
 
 def _read_json(text: str) -> Any:

@@ -123,7 +123,7 @@ def _with_decoded_args(
             try:
                 args, own_complaints = _decoded_args(config)
             except ConfigurationError as error:
-                raise ConfigurationError(f"{place}decoding args for plugin {config.name}: {error}") from error
+                raise ConfigurationError(f"{place}{error}") from error
             if own_complaints:
                 inner = _strict([f"decoding args for plugin {config.name}: {_strict(own_complaints)}"])
                 complaints.append(f"{place}{inner}")
@@ -134,13 +134,16 @@ def _with_decoded_args(
 
 def _decoded_args(config: PluginConfig) -> tuple[plugin_args.PluginArgs, list[str]]:
     expected = plugin_args.KINDS[config.name]
-    kind = _kind_of(config.args, "", default_kind=expected.__name__)
-    if kind != expected.__name__:
-        group = API_VERSION.partition("/")[0]
-        raise ConfigurationError(
-            f"args for plugin {config.name} were not of type {expected.__name__}.{group}, got {kind}.{group}"
-        )
-    return decode_struct(config.args or {}, expected)
+    try:
+        kind = _kind_of(config.args, "", default_kind=expected.__name__)
+        if kind == expected.__name__:
+            return decode_struct(config.args or {}, expected)
+    except ConfigurationError as error:
+        raise ConfigurationError(f"decoding args for plugin {config.name}: {error}") from error
+    group = API_VERSION.partition("/")[0]
+    raise ConfigurationError(
+        f"args for plugin {config.name} were not of type {expected.__name__}.{group}, got {kind}.{group}"
+    )
 
 
 def _strict(complaints: list[str]) -> str:
