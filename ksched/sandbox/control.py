@@ -1,4 +1,4 @@
-"""The parts of a server, put together, and its own paths under /sandbox/: statistics, timeline, placements, audit, faults."""
+"""The parts of a server, put together, and its own paths under /sandbox/: stats, timeline, audit and faults."""
 
 from __future__ import annotations
 

@@ -121,8 +121,11 @@ class Connection(asyncio.Protocol):
             return
         try:
             self._parser.feed_data(data)
-        except httptools.HttpParserUpgrade:
-            self._fail(b"upgrades are not supported")
+        except httptools.HttpParserUpgrade as upgrade:
+            # The upgrade was not taken: what follows the request is the next one, for a parser that has not stopped.
+            self._parser = httptools.HttpRequestParser(self)
+            if rest := data[upgrade.args[0] :]:
+                self.data_received(rest)
         except httptools.HttpParserError as error:
             self._fail(str(error).encode())
         self._write_out()

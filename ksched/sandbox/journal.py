@@ -33,6 +33,18 @@ class FileJournal:
         except OSError as error:
             raise SandboxError(f"data directory {directory}: {error.strerror}") from error
 
+    @classmethod
+    def open(cls, directory: Path, revisions: Revisions) -> FileJournal:
+        """The journal of `directory`, with `revisions` filled from it and further changes noted in it."""
+        journal = cls(directory)
+        try:
+            journal._restore(revisions)
+        except SandboxError:
+            journal.close()
+            raise
+        revisions.journal = journal
+        return journal
+
     def note(self, change: Change) -> None:
         """Take down a change."""
         kind = change.kind.encode()
@@ -43,23 +55,6 @@ class FileJournal:
         if self._noted:
             noted, self._noted = self._noted, []
             self._file.write(b"".join(noted))
-
-    def restore(self, revisions: Revisions) -> None:
-        """Fill `revisions` with what the directory holds, and begin a new journal on top of a fresh snapshot."""
-        version = revisions.version
-        objects: dict[tuple[str, str, str], tuple[str, dict[str, Any]]] = {}
-        for type_, kind, obj in self._entries():
-            metadata = obj["metadata"]
-            version = max(version, int(metadata["resourceVersion"]))
-            key = (kind, metadata.get("namespace", ""), metadata.get("name", ""))
-            if type_ == "DELETED":
-                objects.pop(key, None)
-            elif type_ != "VERSION":
-                objects[key] = (kind, obj)
-        for kind, obj in objects.values():
-            revisions.restore(kind, obj)
-        revisions.restored(version)
-        self.compact(revisions)
 
     def compact(self, revisions: Revisions) -> None:
         """Write a snapshot of the present, and empty the journal that led to it."""
@@ -77,6 +72,23 @@ class FileJournal:
     def close(self) -> None:
         """Close the file; nothing may be noted afterwards."""
         self._file.close()
+
+    def _restore(self, revisions: Revisions) -> None:
+        """Fill `revisions` with what the directory holds, and begin a new journal on top of a fresh snapshot."""
+        version = revisions.version
+        objects: dict[tuple[str, str, str], tuple[str, dict[str, Any]]] = {}
+        for type_, kind, obj in self._entries():
+            metadata = obj["metadata"]
+            version = max(version, int(metadata["resourceVersion"]))
+            key = (kind, metadata.get("namespace", ""), metadata.get("name", ""))
+            if type_ == "DELETED":
+                objects.pop(key, None)
+            elif type_ != "VERSION":
+                objects[key] = (kind, obj)
+        for kind, obj in objects.values():
+            revisions.restore(kind, obj)
+        revisions.restored(version)
+        self.compact(revisions)
 
     def _entries(self) -> Iterator[tuple[str, str, dict[str, Any]]]:
         for path in (self._snapshot, self._path):
