@@ -88,6 +88,8 @@ def _parallelism(configuration: Configuration) -> Iterator[Problem]:
 
 
 def _profiles(profiles: tuple[KubeSchedulerProfile, ...], gates: FeatureGates) -> Iterator[Problem]:
+    if not profiles:
+        yield required("profiles")
     names: set[str] = set()
     for i, profile in enumerate(profiles):
         path = f"profiles[{i}]"

@@ -38,7 +38,6 @@ DEFAULT = [
     "ImageLocality",
     "DefaultBinder",
     "NodeDeclaredFeatures",
-    ,
 ]
 
 GANG = {"GenericWorkload": True, "GangScheduling": True}

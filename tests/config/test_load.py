@@ -90,7 +90,8 @@ def test_names_of_profiles(profiles: str, names: list[str]) -> None:
         ),
         pytest.param(
             HEAD.replace("KubeSchedulerConfiguration", "VolumeBindingArgs"),
-            "couldn't decode as KubeSchedulerConfiguration, got kubescheduler.config.k8s.io/v1, Kind=VolumeBindingArgs: ",
+            "couldn't decode as KubeSchedulerConfiguration, "
+            "got kubescheduler.config.k8s.io/v1, Kind=VolumeBindingArgs: ",
             id="the arguments of a plugin by themselves",
         ),
         pytest.param(
