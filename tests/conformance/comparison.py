@@ -27,12 +27,18 @@ _BLAMED = re.compile(r'^running (?:\w+ plugin )?"(?P<plugin>\w+)"')
 class Plugins:
     """What one profile of ksched consists of: the plugins that it has, and the order of all, lacking ones included.
 
-    `silent` are lacking plugins which may have scored although the vector, for being slim, does not show it.
+    `silent` are lacking plugins which may have scored although the vector, for being slim, does not show it. `unsure`
+    are plugins that ksched has, but whose scores of this pod follow from what only a lacking plugin knows.
     """
 
     has: Callable[[str], bool]
     order: Mapping[str, Sequence[str]]
     silent: frozenset[str] = frozenset()
+    unsure: frozenset[str] = frozenset()
+
+    def scores(self, name: str) -> bool:
+        """Whether a plugin's scores can be compared."""
+        return self.has(name) and name not in self.unsure
 
     def precedes(self, point: str, first: str, second: str) -> bool:
         """Whether `first` runs before `second`; one that does not run at all precedes nothing."""
@@ -180,6 +186,8 @@ def _compare_filters(result: Comparison, expected: Decision, got: Decision, plug
                 result.differ(f"filter[{node}]", wanted, said)
         else:
             result.differ(f"filter[{node}]", wanted, said)
+    if expected.error is not None and not expected.feasible:
+        return  # A filter failed: nodes that had passed all filters are not told.
     for node in sorted({*got.filter, *got.feasible} - seen):
         if not (needs_lacking and expected.pre_filter_nodes is not None):
             result.differ(f"filter[{node}]", "not looked at", got.filter.get(node, "feasible"))
@@ -203,9 +211,9 @@ def _compare_scores(result: Comparison, expected: Decision, got: Decision, plugi
         return
     result.absent |= _lacking_that_matter(expected.scores, plugins)
     for node in sorted({*expected.feasible} & {*got.feasible}):
-        result.differ(f"raw[{node}]", _of_present(expected.raw, node, plugins), got.raw.get(node, {}))
-        if expected.feasible == got.feasible:
-            result.differ(f"scores[{node}]", _of_present(expected.scores, node, plugins), got.scores.get(node, {}))
+        for name in ("raw", "scores") if expected.feasible == got.feasible else ("raw",):
+            wanted, said = getattr(expected, name), getattr(got, name)
+            result.differ(f"{name}[{node}]", _comparable(wanted, node, plugins), _comparable(said, node, plugins))
     if result.absent or expected.feasible != got.feasible:
         return
     total, best = _present_total(expected, plugins)
@@ -220,15 +228,15 @@ def _lacking_that_matter(scores: Scores, plugins: Plugins) -> set[str]:
     return {name for name in lacking if len({by_plugin.get(name) for by_plugin in scores.values()}) > 1}
 
 
-def _of_present(scores: Scores, node: str, plugins: Plugins) -> dict[str, int]:
-    return {name: score for name, score in scores.get(node, {}).items() if plugins.has(name)}
+def _comparable(scores: Scores, node: str, plugins: Plugins) -> dict[str, int]:
+    return {name: score for name, score in scores.get(node, {}).items() if plugins.scores(name)}
 
 
 def _present_total(expected: Decision, plugins: Plugins) -> tuple[dict[str, int] | None, tuple[str, ...]]:
     """Total and best set as they are without lacking plugins; None where only lacking plugins scored."""
     if all(plugins.has(name) for by_plugin in expected.scores.values() for name in by_plugin):
         return expected.total, expected.best
-    present = {node: _of_present(expected.scores, node, plugins) for node in expected.feasible}
+    present = {node: _comparable(expected.scores, node, plugins) for node in expected.feasible}
     if not any(present.values()):
         return None, expected.feasible
     total = {node: sum(scores.values()) for node, scores in present.items()}

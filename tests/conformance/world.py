@@ -35,6 +35,9 @@ from tests.conformance.comparison import Plugins
 MAX_NODES = 1 << 10
 """Slots of a case's cluster; the largest case has a few dozen nodes."""
 
+_SCORE_DEVICES = frozenset({"NodeResourcesFit", "NodeResourcesBalancedAllocation"})
+"""Plugins that score devices behind an extended resource by what DynamicResources knows of them."""
+
 BEING_DELETED = "pod is being deleted"
 NO_PROFILE = "no profile for scheduler name"
 
@@ -118,7 +121,13 @@ class World:
     def _plugins(self, pod: Pod) -> Plugins:
         expanded = self._order.get(pod.scheduler_name, {})
         order = {point: tuple(plugin.name for plugin in plugins) for point, plugins in expanded.items()}
-        return Plugins(has_plugin, order, frozenset(name for name in self._silent if not has_plugin(name)))
+        silent = frozenset(name for name in self._silent if not has_plugin(name))
+        return Plugins(has_plugin, order, silent, _SCORE_DEVICES if self._asks_for_devices(pod) else frozenset())
+
+    def _asks_for_devices(self, pod: Pod) -> bool:
+        """Whether an extended resource of the pod stands for devices, which only DynamicResources can count."""
+        asked = self.cluster.shapes.info(pod).shape.asked.scalars
+        return not has_plugin("DynamicResources") and any(map(self.cluster.is_device_resource, asked))
 
     def _skipped(self, pod: Pod, why: str) -> Answer:
         return Answer(Decision(pod=pod.key, skip=why), self._plugins(pod))
