@@ -59,7 +59,7 @@ class Status:
     @classmethod
     def skip(cls) -> Status:
         """This plugin has nothing to do for this pod: its coupled filter or score is left out."""
-        return cls(Code.SKIP)
+        return _SKIP
 
     @classmethod
     def pending(cls, *reasons: str) -> Status:
@@ -84,6 +84,9 @@ class Status:
     def by(self, plugin: str) -> Status:
         """The same status, said by `plugin`; a status that has a plugin already keeps it."""
         return self if self.plugin else replace(self, plugin=plugin)
+
+
+_SKIP = Status(Code.SKIP)
 
 
 @dataclass(frozen=True, slots=True)

@@ -117,7 +117,7 @@ class NodeAffinity(PreFilterPlugin, FilterPlugin, ArrayFilterPlugin, PreScorePlu
     # -- score
 
     def pre_score(self, state: CycleState, pod: PodInfo, nodes: Table) -> Status | None:
-        """Skip where neither the pod nor the profile prefers anything; a preference that is malformed ends the cycle."""
+        """Skip where neither pod nor profile prefers anything; a malformed preference ends the cycle."""
         affinity = pod.spec.affinity.node_affinity if pod.spec.affinity is not None else None
         own = affinity.preferred if affinity is not None else None
         if own is None and self._added_preferred is None:

@@ -123,6 +123,7 @@ class SandboxProcess:
         arguments = ["--host", options.host, "--port", str(port), "--kubeconfig-out", str(self.kubeconfig)]
         arguments += ["--nodes", str(options.nodes), "--history", str(options.history), "--seed", str(options.seed)]
         arguments += ["--bookmark-seconds", str(options.bookmark_seconds)]
+        arguments += ["--parent", str(os.getpid())]  # it ends when this process is killed, too
         arguments += ["--event-seconds", str(options.event_seconds)]
         arguments.append("--agent" if options.agent else "--no-agent")
         arguments.append("--deployments" if options.deployments else "--no-deployments")
