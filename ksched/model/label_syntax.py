@@ -13,6 +13,8 @@ from typing import Final
 _MAX_NAME_BYTES: Final = 63
 _MAX_PREFIX_BYTES: Final = 253
 _REMEMBERED: Final = 4096
+_LONGEST_REMEMBERED: Final = 320
+"""Longer texts are wrong and may be megabytes: they are looked at anew each time, so that memory stays bounded."""
 
 _NAME_SYNTAX: Final = "([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]"
 _VALUE_SYNTAX: Final = f"({_NAME_SYNTAX})?"
@@ -40,9 +42,18 @@ _PARTS_RULE: Final = (
 )
 
 
-@lru_cache(_REMEMBERED)
 def key_faults(key: str) -> tuple[str, ...]:
     """What is wrong with `key`: a name of at most 63 bytes, with an optional DNS subdomain and a slash before it."""
+    return _key_faults(key) if len(key) <= _LONGEST_REMEMBERED else _key_faults.__wrapped__(key)
+
+
+def value_faults(value: str) -> tuple[str, ...]:
+    """What is wrong with `value` as the value of a label."""
+    return _value_faults(value) if len(value) <= _LONGEST_REMEMBERED else _value_faults.__wrapped__(value)
+
+
+@lru_cache(_REMEMBERED)
+def _key_faults(key: str) -> tuple[str, ...]:
     parts = key.split("/")
     if len(parts) > 2:
         return (_PARTS_RULE,)
@@ -51,8 +62,7 @@ def key_faults(key: str) -> tuple[str, ...]:
 
 
 @lru_cache(_REMEMBERED)
-def value_faults(value: str) -> tuple[str, ...]:
-    """What is wrong with `value` as the value of a label."""
+def _value_faults(value: str) -> tuple[str, ...]:
     faults = []
     if _bytes(value) > _MAX_NAME_BYTES:
         faults.append(f"must be no more than {_MAX_NAME_BYTES} bytes")
