@@ -15,7 +15,6 @@ from ksched.model.label_syntax import key_faults
 CPU: Final = "cpu"
 MEMORY: Final = "memory"
 EPHEMERAL_STORAGE: Final = "ephemeral-storage"
-PODS: Final = "pods"
 HUGEPAGES_PREFIX: Final = "hugepages-"
 ATTACHABLE_VOLUMES_PREFIX: Final = "attachable-volumes-"
 DEVICE_CLASS_PREFIX: Final = "deviceclass.resource.kubernetes.io/"
