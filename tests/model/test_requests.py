@@ -16,6 +16,7 @@ from ksched.model.requests import (
     TO_SCORE,
     RequestOptions,
     RequestRules,
+    balance_requests,
     counted_requests,
     fit_requests,
     pod_limits,
@@ -246,6 +247,20 @@ def test_fit_scores_a_waiting_pod_by_its_containers_alone() -> None:
 def test_balance_takes_a_waiting_pod_as_it_would_count() -> None:
     assert to_balance(RULES) == to_count(RULES)
     assert requested(resizing(INFEASIBLE), to_balance(RULES)) == {"cpu": 3000}
+
+
+@pytest.mark.parametrize(
+    ("pod_level", "taken"),
+    [
+        pytest.param({"cpu": "2", "memory": "3Gi"}, {"cpu": 2100, "memory": 3073 * MEBI}, id="short numbers: once"),
+        pytest.param({"memory": "2.5Gi"}, {"cpu": 1100, "memory": 2563 * MEBI}, id="decimals: once more for each step"),
+    ],
+)
+def test_balance_adds_overhead_to_pod_level_decimals_as_often_as_upstream_adds_up_the_pod(
+    pod_level: dict[str, str], taken: dict[str, int]
+) -> None:
+    pod = made(asks(cpu="1"), resources={"requests": pod_level}, overhead={"cpu": "100m", "memory": "1Mi"})
+    assert balance_requests(pod, RULES, ("cpu", "memory")) == taken
 
 
 def test_limits_add_up_and_overhead_joins_those_that_there_are() -> None:
