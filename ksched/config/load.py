@@ -19,7 +19,15 @@ from ksched.config.defaults import with_defaults
 from ksched.config.document import read_document
 from ksched.config.gates import FeatureGates
 from ksched.config.problems import aggregated
-from ksched.config.types import API_VERSION, KIND, Configuration, KubeSchedulerProfile, PluginConfig
+from ksched.config.types import (
+    API_VERSION,
+    KIND,
+    ClientConnectionConfiguration,
+    Configuration,
+    KubeSchedulerProfile,
+    LeaderElectionConfiguration,
+    PluginConfig,
+)
 from ksched.config.validation import problems_of
 from ksched.config.write import args_as_written
 from ksched.errors import ConfigurationError
@@ -52,6 +60,8 @@ def parse(text: str, gates: FeatureGates) -> Configuration:
 def decode(text: str, gates: FeatureGates) -> Configuration:
     """The configuration in `text`, defaulted and merged with the default plugins, but not validated."""
     document = read_document(text)
+    if _is_internal(document.value):
+        return _internal(document.value)
     kind = _kind_of(document.value, text, default_kind="")
     if kind != KIND:
         raise ConfigurationError(f"couldn't decode as {KIND}, got {API_VERSION}, Kind={kind}: ")
@@ -67,6 +77,40 @@ _REGISTERED_KINDS = frozenset({KIND} | {kind.__name__ for kind in plugin_args.KI
 _TYPE_META = r'struct { APIVersion string "json:\"apiVersion,omitempty\""; Kind string "json:\"kind,omitempty\"" }'
 _SCHEME = "pkg/scheduler/apis/config/scheme/scheme.go:29"
 """Where kube-scheduler registers its kinds; it says so in its messages."""
+
+
+_INTERNAL_VERSION = API_VERSION.replace("/v1", "/__internal")
+
+
+def _is_internal(value: Any) -> bool:
+    return isinstance(value, Mapping) and (value.get("apiVersion"), value.get("kind")) == (_INTERNAL_VERSION, KIND)
+
+
+def _internal(value: Mapping[str, Any]) -> Configuration:
+    """kube-scheduler's own form of a configuration, which it takes for a version: without defaults, and so never valid.
+
+    Its fields are called otherwise and nobody writes them; here it has none.
+    """
+    unknown = [name for name in value if name not in ("apiVersion", "kind")]
+    if unknown:
+        raise ConfigurationError(_strict([f'unknown field "{name}"' for name in unknown]))
+    return Configuration(
+        parallelism=0,
+        leader_election=LeaderElectionConfiguration(
+            leader_elect=False,
+            lease_duration="0s",
+            renew_deadline="0s",
+            retry_period="0s",
+            resource_lock="",
+            resource_name="",
+            resource_namespace="",
+        ),
+        client_connection=ClientConnectionConfiguration(content_type="", qps=0.0, burst=0),
+        enable_profiling=False,
+        enable_contention_profiling=False,
+        pod_initial_backoff_seconds=0,
+        pod_max_backoff_seconds=0,
+    )
 
 
 def _kind_of(value: Any, text: str, default_kind: str) -> str:

@@ -34,7 +34,7 @@ from ksched.model.objects import LabelSelector, LabelSelectorRequirement, NodeSe
 from ksched.model.pod import TopologySpreadConstraint
 
 _LEFT_OUT_WHEN_EMPTY: Mapping[type[msgspec.Struct], frozenset[str]] = {
-    Configuration: frozenset({"extenders", "delay_cache_until_active"}),
+    Configuration: frozenset({"profiles", "extenders", "delay_cache_until_active"}),
     KubeSchedulerProfile: frozenset({"plugin_config"}),
     PluginSet: frozenset({"enabled", "disabled"}),
     Extender: frozenset(Extender.__struct_fields__) - {"url_prefix", "http_timeout"},

@@ -130,6 +130,17 @@ def test_names_of_profiles(profiles: str, names: list[str]) -> None:
             id="the arguments of another plugin",
         ),
         pytest.param(
+            HEAD.replace("/v1", "/__internal"),
+            "[parallelism: Invalid value: 0: should be an integer value greater than zero, profiles: Required value, "
+            "podInitialBackoffSeconds: Invalid value: 0: must be greater than 0]",
+            id="kube-scheduler's internal version has no defaults",
+        ),
+        pytest.param(
+            HEAD.replace("/v1", "/__internal") + "parallelism: 4\n",
+            STRICT + 'unknown field "parallelism"',
+            id="nor the fields of a file",
+        ),
+        pytest.param(
             HEAD + "parallelism: 0\n",
             "parallelism: Invalid value: 0: should be an integer value greater than zero",
             id="one invalid value",

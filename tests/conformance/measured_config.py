@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from ksched.config.expansion import EXTENSION_POINTS, expand_all
+from ksched.config.extender_tls import tls_context
 from ksched.config.gates import FeatureGates
 from ksched.config.in_force import in_calling_order, in_force
 from ksched.config.load import decode
@@ -106,6 +107,8 @@ def outcome(text: str, gates: FeatureGates) -> dict[str, Any]:
     if problems:
         return {**result, "stage": "validate", "error": aggregated([str(problem) for problem in problems])}
     try:
+        for extender in configuration.extenders:
+            tls_context(extender)
         used = in_force(configuration)
         plugins = running_plugins(used)
     except ConfigurationError as error:
