@@ -74,12 +74,14 @@ def _same_verdicts(
     """Compare the verdicts on `nodes`; the nodes that both forms keep."""
     assert isinstance(plugin, FilterPlugin)
     assert isinstance(plugin, ArrayFilterPlugin)
-    codes = plugin.filter_array(state, pod, cluster.table)
+    _mark_alive(cluster, nodes)
+    answer = plugin.filter_array(state, pod, cluster.table)
+    codes = None if answer is None else answer[: cluster.table.size].tolist()
     kept: list[NodeInfo] = []
     differences: list[str] = []
     for node in nodes:
         plain = plugin.filter(state, pod, node)
-        code = 0 if codes is None else int(codes[node.slot])
+        code = 0 if codes is None else codes[node.slot]
         array = plugin.explain(state, pod, code) if code else None
         if _outcome(plain) != _outcome(array):
             differences.append(f"on {node.name} the per-node form says {_shown(plain)}, the array form {_shown(array)}")
@@ -91,19 +93,22 @@ def _same_verdicts(
 
 def _pre_score(plugin: Plugin, state: CycleState, pod: PodInfo, cluster: Cluster, nodes: list[NodeInfo]) -> bool:
     """Let the plugin prepare scoring of `nodes`; whether it scores this pod at all."""
-    if not isinstance(plugin, PreScorePlugin):
-        return True
+    _mark_alive(cluster, nodes)
+    return not isinstance(plugin, PreScorePlugin) or plugin.pre_score(state, pod, cluster.table) is None
+
+
+def _mark_alive(cluster: Cluster, nodes: list[NodeInfo]) -> None:
+    """Let the table say, as in a cycle, that these nodes are left."""
     alive = cluster.table.alive
     alive[: cluster.table.size] = 0
     alive[np.fromiter((node.slot for node in nodes), dtype=np.int64, count=len(nodes))] = 1
-    return plugin.pre_score(state, pod, cluster.table) is None
 
 
 def _same_scores(plugin: Plugin, state: CycleState, pod: PodInfo, cluster: Cluster, nodes: list[NodeInfo]) -> None:
     assert isinstance(plugin, ScorePlugin)
     assert isinstance(plugin, ArrayScorePlugin)
-    scores = plugin.score_array(state, pod, cluster.table)
-    _report(plugin, "scores", pod, _score_differences(plugin, state, pod, nodes, [int(s) for s in scores]))
+    scores = plugin.score_array(state, pod, cluster.table)[: cluster.table.size].tolist()
+    _report(plugin, "scores", pod, _score_differences(plugin, state, pod, nodes, scores))
 
 
 def _score_differences(
