@@ -185,7 +185,7 @@ def _admit_priority(pod: Json, spec: Json, lookup: Lookup) -> None:
         value, policy = _SYSTEM_CLASSES[class_name], "PreemptLowerPriority"
     elif class_name:
         why = f"no PriorityClass with name {class_name} was found"
-        raise status.forbidden(_POD, pod["metadata"]["name"], why)
+        raise status.forbidden(_POD, _name_for_people(pod["metadata"]), why)
     else:
         value, policy = 0, "PreemptLowerPriority"
     own = spec.get("priority")
@@ -196,7 +196,7 @@ def _admit_priority(pod: Json, spec: Json, lookup: Lookup) -> None:
             f"the integer value of priority ({own}) must not be provided in pod spec;"
             f" priority admission controller computed {value} from the given PriorityClass name"
         )
-        raise status.forbidden(_POD, pod["metadata"]["name"], why)
+        raise status.forbidden(_POD, _name_for_people(pod["metadata"]), why)
     if class_name and own is None:
         spec["priorityClassName"] = class_name
     if not spec.get("preemptionPolicy"):
@@ -206,7 +206,12 @@ def _admit_priority(pod: Json, spec: Json, lookup: Lookup) -> None:
             f"the string value of PreemptionPolicy ({spec['preemptionPolicy']}) must not be provided in pod spec;"
             f" priority admission controller computed {policy} from the given PriorityClass name"
         )
-        raise status.forbidden(_POD, pod["metadata"]["name"], why)
+        raise status.forbidden(_POD, _name_for_people(pod["metadata"]), why)
+
+
+def _name_for_people(metadata: Json) -> str:
+    """How refusals call a pod: admission comes before a name is generated."""
+    return str(metadata.get("generateName") or metadata["name"])
 
 
 def _admit_tolerations(spec: Json) -> None:
