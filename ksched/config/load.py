@@ -77,8 +77,6 @@ _REGISTERED_KINDS = frozenset({KIND} | {kind.__name__ for kind in plugin_args.KI
 _TYPE_META = r'struct { APIVersion string "json:\"apiVersion,omitempty\""; Kind string "json:\"kind,omitempty\"" }'
 _SCHEME = "pkg/scheduler/apis/config/scheme/scheme.go:29"
 """Where kube-scheduler registers its kinds; it says so in its messages."""
-
-
 _INTERNAL_VERSION = API_VERSION.replace("/v1", "/__internal")
 
 
@@ -119,7 +117,7 @@ def _kind_of(value: Any, text: str, default_kind: str) -> str:
     if not isinstance(value, Mapping):
         raise _no_kind(f"json: cannot unmarshal {json_kind(value)} into Go value of type {_TYPE_META}")
     for field in ("apiVersion", "kind"):
-        if not isinstance(value.get(field) or "", str):
+        if value.get(field) is not None and not isinstance(value[field], str):
             got = json_kind(value[field])
             raise _no_kind(f"json: cannot unmarshal {got} into Go struct field .{field} of type string")
     version, kind = value.get("apiVersion") or "", value.get("kind") or ""

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
+from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from ksched.config.gates import FeatureGates
 from ksched.config.load import decode, load, parse
 from ksched.config.types import Configuration, args_for
+from ksched.config.write import configuration_as_written
 from ksched.errors import ConfigurationError
 
 GATES = FeatureGates()
@@ -157,6 +162,39 @@ def test_what_is_refused(text: str, message: str) -> None:
     with pytest.raises(ConfigurationError) as raised:
         parse(text, GATES)
     assert str(raised.value) == message
+
+
+FIELDS = """
+    addedAffinity apiVersion args bindTimeoutSeconds burst caData clientConnection defaultConstraints disabled
+    enabled extenders httpTimeout key kind labelSelector leaderElection leaseDuration managedResources
+    matchExpressions matchLabels multiPoint name nodeSelectorTerms operator parallelism pluginConfig plugins
+    profiles qps requiredDuringSchedulingIgnoredDuringExecution resources schedulerName score scoringStrategy
+    shape tlsConfig utilization values weight
+"""
+NAMES = st.sampled_from(FIELDS.split())
+PLUGINS = st.sampled_from(["NodeAffinity", "NodeResourcesFit", "PodTopologySpread", "VolumeBinding", "Mine"])
+NUMBERS = st.integers() | st.floats(allow_nan=False, allow_infinity=False)
+SCALARS = st.none() | st.booleans() | NUMBERS | NAMES | PLUGINS | st.sampled_from(["5s", "*", "", "a b"])
+VALUES = st.recursive(
+    SCALARS, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(NAMES, inner, max_size=4), max_leaves=30
+)
+
+
+def shown_after_reading(value: object) -> dict[str, Any] | None:
+    """The configuration that `value` is, as it is written; None if it is refused with a message."""
+    try:
+        return configuration_as_written(parse(json.dumps(value), GATES))
+    except ConfigurationError as error:
+        return None if str(error) else {}
+
+
+@given(st.dictionaries(NAMES, VALUES), st.lists(st.fixed_dictionaries({"name": PLUGINS, "args": VALUES}), max_size=3))
+def test_whatever_a_file_holds_is_refused_with_a_message_or_reads_as_it_is_shown(
+    top: dict[str, Any], plugin_config: list[dict[str, Any]]
+) -> None:
+    head = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}
+    shown = shown_after_reading({"profiles": [{"pluginConfig": plugin_config}], **top, **head})
+    assert shown is None or shown_after_reading(shown) == shown
 
 
 def test_a_file_is_read(tmp_path: Path) -> None:
