@@ -6,6 +6,7 @@ here knows a plugin's code.
 
 from ksched.config.expansion import EXTENSION_POINTS, EnabledPlugin, ExpandedPlugins, expand, expand_all
 from ksched.config.gates import FeatureGates
+from ksched.config.in_force import in_force
 from ksched.config.load import load, parse
 from ksched.config.types import Configuration, Extender, KubeSchedulerProfile, Plugin, Plugins, PluginSet, args_for
 
@@ -23,6 +24,7 @@ __all__ = [
     "args_for",
     "expand",
     "expand_all",
+    "in_force",
     "load",
     "parse",
 ]
