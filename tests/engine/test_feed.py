@@ -1,0 +1,248 @@
+"""What the API server tells, and what becomes of it in the cluster and the queue."""
+
+from __future__ import annotations
+
+import logging
+
+import msgspec
+import pytest
+
+from ksched.errors import ApiError
+from ksched.model.pod import Pod
+from ksched.testing import NodeBuilder, PodBuilder, node, pod
+from tests.engine.world import World
+
+SMALL = node("small").capacity(cpu="2", memory="4Gi")
+ONE = pod("one").request(cpu="1")
+BIG = pod("big").request(cpu="3")
+
+
+@pytest.fixture
+def world() -> World:
+    made = World()
+    made.feed.put_node(SMALL.build())
+    return made
+
+
+def uid_of(one: PodBuilder) -> str:
+    return one.build().uid
+
+
+def changed(built: PodBuilder, **metadata: object) -> Pod:
+    made = built.build()
+    return msgspec.structs.replace(made, metadata=msgspec.structs.replace(made.metadata, **metadata))
+
+
+# -- a pod's way
+
+
+def test_a_pod_without_a_node_is_queued_tried_assumed_and_confirmed(world: World) -> None:
+    world.pod(ONE)
+    assert world.place("default/one") == "active"
+    assert world.turn() == ["default/one"]
+    assert world.place("default/one") == "assumed"
+    assert world.out.answer("default/one") == "small"
+    assert world.place("default/one") == "assumed", "the API server has not shown it there"
+    world.pod(ONE.on("small"))
+    assert world.place("default/one") == "bound"
+    assert len(world.queue.in_flight) == len(world.bindings) == 0
+    assert world.out.events == [("default/one", "Scheduled", "Successfully assigned default/one to small")]
+
+
+def test_a_pod_of_another_scheduler_is_left_alone_until_it_takes_room(world: World) -> None:
+    world.pod(ONE.scheduler("other"))
+    assert world.turn() == []
+    world.pod(ONE.scheduler("other").on("small"))
+    assert world.cluster.node("small").requested("cpu") == 1000
+
+
+def test_a_pod_that_somebody_else_binds_leaves_the_queue(world: World) -> None:
+    world.pod(BIG)
+    world.turn()
+    assert world.place("default/big") == "unschedulable"
+    world.pod(BIG.on("small"))
+    assert world.place("default/big") == "bound"
+    assert len(world.queue) == 0
+
+
+def test_the_same_version_of_a_pod_shown_twice_changes_nothing(world: World) -> None:
+    shown = world.pod(BIG)
+    world.turn()
+    before = world.queue.get("default/big")
+    world.feed.put_pod(shown)
+    assert world.queue.get("default/big") is before
+    assert world.place("default/big") == "unschedulable"
+
+
+def test_a_pod_deleted_while_it_waits_leaves_no_trace(world: World) -> None:
+    shown = world.pod(BIG)
+    world.turn()
+    world.feed.remove_pod(shown)
+    assert world.place("default/big") == "nowhere"
+    assert not world.pending.has("default/big")
+
+
+def test_a_finished_pod_frees_its_room_and_wakes_who_waits_for_it(world: World) -> None:
+    world.pod(ONE.on("small"))
+    world.pod(pod("two").request(cpu="2"))
+    world.turn()
+    assert world.place("default/two") == "unschedulable"
+    world.pod(ONE.on("small").status(phase="Succeeded"))
+    assert world.place("default/two") == "backoff"
+
+
+def test_a_pod_that_never_fits_and_is_not_helped_stays_where_it_is(world: World) -> None:
+    world.pod(BIG)
+    world.turn()
+    world.feed.put_node(SMALL.label(disk="ssd").build())
+    assert world.place("default/big") == "unschedulable", "a label does not help against too little cpu"
+
+
+# -- assumed pods
+
+
+def test_deletion_of_an_assumed_pod_frees_its_room_at_once(world: World) -> None:
+    world.pod(pod("two").request(cpu="2"))
+    world.pod(ONE)
+    world.turn()
+    assert world.place("default/two") == "assumed"
+    assert world.place("default/one") == "unschedulable"
+    world.pod(pod("two").request(cpu="2"), deletion_timestamp="2027-01-15T08:00:00Z")
+    assert world.place("default/two") == "nowhere"
+    assert world.place("default/one") == "backoff"
+
+
+def test_an_update_of_an_assumed_pod_is_kept_for_its_next_attempt(world: World) -> None:
+    world.pod(ONE)
+    world.turn()
+    world.pod(ONE.label(version="2"))
+    assert world.place("default/one") == "assumed"
+    world.out.answer("default/one", ApiError(500, "InternalError", "broken"))
+    assert world.place("default/one") == "error backoff"
+    assert world.queue.get("default/one").pod.labels == {"version": "2"}
+
+
+def test_a_pod_confirmed_on_another_node_moves_its_room_there(world: World) -> None:
+    world.feed.put_node(node("other").capacity(cpu="1").build())
+    world.pod(pod("two").request(cpu="2"))
+    world.turn()
+    world.pod(pod("two").request(cpu="2").on("other"))
+    assert world.cluster.node("small").requested("cpu") == 0
+    assert world.cluster.node("other").requested("cpu") == 2000
+    assert world.cluster.assumed_count == 0
+
+
+# -- names that come back
+
+
+def test_a_waiting_pod_replaced_by_one_of_the_same_name_is_forgotten(world: World) -> None:
+    world.pod(BIG)
+    world.turn()
+    world.pod(changed(ONE, name="big", uid="another"))
+    assert world.queue.get("default/big").uid == "another"
+    assert world.queue.get("default/big").attempts == 0
+    assert world.turn() == ["default/big"]
+
+
+def test_a_placed_pod_replaced_by_one_of_the_same_name_frees_its_room(world: World) -> None:
+    world.pod(pod("two").request(cpu="2").on("small"))
+    world.pod(changed(pod("two").request(cpu="1"), uid="another"))
+    assert world.cluster.node("small").requested("cpu") == 0
+    assert world.place("default/two") == "active"
+
+
+def test_a_pod_recreated_while_its_predecessor_is_bound_is_a_pod_of_its_own(world: World) -> None:
+    first = world.pod(ONE)
+    world.turn()
+    world.feed.remove_pod(first)
+    assert world.place("default/one") == "nowhere"
+    world.pod(changed(ONE, uid="another"))
+    assert world.place("default/one") == "active"
+    conflict = ApiError(409, "Conflict", "the UID in the precondition does not match")
+    world.out.answer("default/one", conflict)
+    assert world.place("default/one") == "active"
+    assert world.out.patches == [], "the condition would tell the new pod of the old one's failure"
+    assert world.turn() == ["default/one"]
+    assert world.place("default/one") == "assumed"
+
+
+# -- nodes
+
+
+@pytest.mark.parametrize(
+    ("before", "waiting", "after"),
+    [
+        pytest.param(SMALL, BIG, SMALL.capacity(cpu="4"), id="more cpu"),
+        pytest.param(SMALL.taint("gpu"), ONE, SMALL, id="a taint removed"),
+        pytest.param(SMALL.unschedulable(), ONE, SMALL, id="a node uncordoned"),
+        pytest.param(SMALL, ONE.node_selector(disk="ssd"), SMALL.label(disk="ssd"), id="a label added"),
+    ],
+)
+def test_a_node_that_changes_for_the_better_wakes_the_pod(
+    world: World, before: NodeBuilder, waiting: PodBuilder, after: NodeBuilder
+) -> None:
+    world.feed.put_node(before.build())
+    world.pod(waiting)
+    world.turn()
+    assert world.place(waiting.build().key) == "unschedulable"
+    world.feed.put_node(after.build())
+    assert world.place(waiting.build().key) == "backoff"
+    world.turn()
+    assert world.place(waiting.build().key) == "assumed"
+
+
+def test_a_new_node_wakes_the_pods_that_fit_nowhere(world: World) -> None:
+    world.pod(BIG)
+    world.turn()
+    world.feed.put_node(node("large").capacity(cpu="8").build())
+    world.turn()
+    assert world.out.answer("default/big") == "large"
+
+
+def test_pods_on_a_node_that_goes_and_comes_back_are_still_on_it(world: World) -> None:
+    world.pod(ONE.on("small"))
+    world.feed.remove_node(SMALL.build())
+    world.feed.put_node(SMALL.build())
+    assert world.cluster.node("small").requested("cpu") == 1000
+
+
+# -- what cannot be understood
+
+
+def test_a_pod_whose_requests_cannot_be_read_is_marked_and_waits_for_its_next_change(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.WARNING, "ksched.feed"):
+        world.pod(pod("odd").request(cpu="many"))
+    assert world.place("default/odd") == "unreadable"
+    assert [record.getMessage() for record in caplog.records if "default/odd" in record.getMessage()]
+    assert world.metrics.malformed_objects == {"Pod": 1}
+    ((key, reason, note),) = world.out.events
+    assert (key, reason) == ("default/odd", "FailedScheduling")
+    assert "many" in note
+    ((_, status),) = world.out.patches
+    (condition,) = status["conditions"]
+    assert (condition["status"], condition["reason"], condition["message"]) == ("False", "SchedulerError", note)
+    world.pod(pod("odd").request(cpu="1"))
+    assert world.place("default/odd") == "active"
+
+
+def test_a_waiting_pod_that_becomes_unreadable_leaves_the_queue_and_is_not_lost(world: World) -> None:
+    world.pod(BIG)
+    world.turn()
+    world.pod(BIG.request(cpu="many"))
+    assert world.place("default/big") == "unreadable"
+    world.pod(BIG.request(cpu="1"))
+    assert world.place("default/big") == "active"
+
+
+def test_a_node_whose_new_version_cannot_be_read_stays_as_it_was(world: World) -> None:
+    world.feed.put_node(SMALL.capacity(cpu="plenty").build())
+    assert world.cluster.node("small").allocatable("cpu") == 2000
+    assert world.metrics.malformed_objects == {"Node": 1}
+
+
+def test_a_placed_pod_whose_new_version_cannot_be_read_keeps_its_room(world: World) -> None:
+    world.pod(ONE.on("small"))
+    world.pod(ONE.request(cpu="many").on("small"))
+    assert world.cluster.node("small").requested("cpu") == 1000
