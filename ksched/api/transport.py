@@ -18,6 +18,7 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import IntEnum
+from typing import cast
 
 from ksched.api.http1 import Response, ResponseReader, request_bytes
 from ksched.errors import ConnectionFailed
@@ -57,6 +58,7 @@ class Request:
         "connection",
         "content_type",
         "deadline",
+        "headers",
         "idempotent",
         "method",
         "priority",
@@ -84,6 +86,7 @@ class Request:
         self.timeout_seconds = timeout_seconds
         self.idempotent = idempotent
         self.deadline = 0.0
+        self.headers = ""
         self.resends = 0
         self.abandoned = False
         self.connection: _PooledConnection | None = None
@@ -127,7 +130,7 @@ class Transport:
         self.limit = limit
         self.reserved = reserved
         self.counters = TransportCounters()
-        self._ssl_context = ssl_context
+        self.ssl_context = ssl_context
         self._server_name = server_name
         self._generation = 0
         self._sweep_seconds = sweep_seconds
@@ -147,7 +150,7 @@ class Transport:
     @property
     def address(self) -> str:
         """`https://host:port`, for messages."""
-        return f"{'https' if self._ssl_context else 'http'}://{self.host}:{self.port}"
+        return f"{'https' if self.ssl_context else 'http'}://{self.host}:{self.port}"
 
     @property
     def queued(self) -> int:
@@ -203,9 +206,9 @@ class Transport:
     def renew(self, headers: str, ssl_context: ssl.SSLContext | None) -> None:
         """Use other headers from now on, and another TLS context for new connections; old ones finish what they do."""
         self.headers = headers
-        if ssl_context is self._ssl_context:
+        if ssl_context is self.ssl_context:
             return
-        self._ssl_context = ssl_context
+        self.ssl_context = ssl_context
         self._generation += 1
         for connection in self._idle.copy():
             connection.abort()
@@ -321,11 +324,11 @@ class Transport:
 
     async def _connect(self, protocol: Callable[[], asyncio.Protocol]) -> None:
         """Connect; raises ConnectionFailed in one clear line."""
-        server_name = (self._server_name or self.host) if self._ssl_context else None
+        server_name = (self._server_name or self.host) if self.ssl_context else None
         try:
             async with asyncio.timeout(CONNECT_SECONDS):
                 await self._loop.create_connection(
-                    protocol, self.host, self.port, ssl=self._ssl_context, server_hostname=server_name
+                    protocol, self.host, self.port, ssl=self.ssl_context, server_hostname=server_name
                 )
         except (OSError, ssl.SSLError, TimeoutError) as error:
             raise ConnectionFailed(f"{self.address}: {_why(error)}", sent=False) from error
@@ -402,8 +405,8 @@ class _Connection(ResponseReader, asyncio.Protocol):
         self.lost: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self.transport = transport
+        # Not every loop's transports derive from asyncio's classes.
+        self.transport = cast(asyncio.Transport, transport)
         _keep_alive(transport.get_extra_info("socket"))
 
     def abort(self) -> None:
@@ -434,6 +437,7 @@ class _PooledConnection(_Connection):
         pool = self.pool
         self.request = request
         request.connection = self
+        request.headers = pool.headers
         pool.counters.sent += 1
         self.transport.write(
             request_bytes(request.method, request.target, pool.headers, request.content_type, request.body)

@@ -12,9 +12,11 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
+import uvloop
+
 
 def on_loop(test: Callable[..., Coroutine[Any, Any, None]]) -> Callable[..., None]:
-    """Run an async test on a loop of its own, with an end."""
+    """Run an async test on a loop of its own, with an end: on asyncio's, then on uvloop, which ksched runs on."""
 
     @functools.wraps(test)
     def run(*args: Any, **kwargs: Any) -> None:
@@ -22,7 +24,9 @@ def on_loop(test: Callable[..., Coroutine[Any, Any, None]]) -> Callable[..., Non
             async with asyncio.timeout(20):
                 await test(*args, **kwargs)
 
-        asyncio.run(bounded())
+        for new_loop in (asyncio.new_event_loop, uvloop.new_event_loop):
+            with asyncio.Runner(loop_factory=new_loop) as runner:
+                runner.run(bounded())
 
     return run
 
