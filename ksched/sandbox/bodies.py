@@ -9,7 +9,7 @@ import orjson
 import yaml
 
 from ksched.errors import Refused
-from ksched.sandbox import status
+from ksched.sandbox import protobuf, status
 from ksched.sandbox.http import Request
 from ksched.sandbox.resources import Resource
 from ksched.sandbox.revisions import Object
@@ -31,6 +31,11 @@ def decode(request: Request) -> Object:
         return _object(_json(request.body))
     if media == "application/yaml":
         return _object(_yaml(request.body))
+    if media == protobuf.MEDIA_TYPE:
+        try:
+            return protobuf.decode(request.body)
+        except protobuf.Unreadable as error:
+            raise _unsupported(f"{media}: {error}", ("application/json", "application/yaml")) from error
     raise _unsupported(media, ("application/json", "application/yaml"))
 
 

@@ -13,12 +13,12 @@ import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from ksched.errors import SandboxError
 from ksched.sandbox import certificates, kubeconfig
 from ksched.sandbox.clock import Clock
 from ksched.sandbox.control import Control
+from ksched.sandbox.controllers import DeploymentController, NodeAgent
 from ksched.sandbox.http import Connection
 from ksched.sandbox.journal import FileJournal
 from ksched.sandbox.nodes import plain_nodes
@@ -69,7 +69,7 @@ class Sandbox:
         self._connections: set[Connection] = set()
         self._server: asyncio.Server | None = None
         self._journal: FileJournal | None = None
-        self._controllers: list[Any] = []
+        self._controllers: list[NodeAgent | DeploymentController] = []
         self._sweep: asyncio.TimerHandle | None = None
         self.control = Control(Revisions(options.history), Clock(), seed=options.seed, token=options.token)
 
@@ -141,10 +141,6 @@ class Sandbox:
         return Path(self._temporary.name)
 
     async def _start_controllers(self) -> None:
-        if not self.options.agent and not self.options.deployments:
-            return
-        from ksched.sandbox.controllers import DeploymentController, NodeAgent
-
         store = self.control.store
         if self.options.agent:
             self._controllers.append(NodeAgent(store))
