@@ -1,7 +1,8 @@
 """Random nodes and pods, as Kubernetes' JSON, of everything that in-tree plugins look at.
 
-Vocabularies are small, so that selectors meet labels, tolerations taints, and pods the nodes that they name. Odd and
-malformed values are among them: a plugin gets what an API server let through, now or in an older version.
+Vocabularies are small, so that selectors meet labels, tolerations taints, and pods the nodes that they name. Most parts
+make sense, since a pod that nothing fits tells little; odd and malformed ones are among them, because a plugin gets
+what an API server let through, now or in an older version.
 """
 
 from __future__ import annotations
@@ -16,94 +17,143 @@ from ksched.model.node import Node
 from ksched.model.pod import Pod
 
 Json = dict[str, Any]
+Strategy = st.SearchStrategy[Any]
 
 NODE_NAMES = [f"node-{number}" for number in range(6)]
-KEYS = ["zone", "disk", "gen", "example.com/rack"]
-VALUES = ["a", "b", "", "1", "5", "10", "-3", "9223372036854775807"]
-TAINT_KEYS = ["gpu", "team", "node.kubernetes.io/unschedulable"]
-EFFECTS = ["NoSchedule", "PreferNoSchedule", "NoExecute"]
 IMAGES = ["app:1", "app", "nginx:latest", "registry.example.com/big:2", "registry.example.com/big@sha256:0"]
-RESOURCES = ["cpu", "memory", "ephemeral-storage", "example.com/gpu", "hugepages-2Mi"]
-AMOUNTS: dict[str, list[str | int]] = {
-    "cpu": ["0", "1m", "0.0005", "100m", "999m", "1", "1.94", "4", 3, "64"],
-    "memory": ["0", "1", "100.5", "200Mi", "1Gi", "2.9Gi", "3e9", "16Gi", 1073741825],
-    "ephemeral-storage": ["0", "1Gi", "5G", "123456789"],
-    "example.com/gpu": ["0", "1", "2", 8],
-    "hugepages-2Mi": ["0", "2Mi", "64Mi"],
-    "pods": ["0", "1", "2", "110"],
+EFFECTS = ["NoSchedule", "PreferNoSchedule", "NoExecute"]
+TAINT_KEYS = ["gpu", "team", "node.kubernetes.io/unschedulable"]
+NUMBERS = ["1", "5", "10", "-3", "9223372036854775807"]
+
+HAS: dict[str, list[Any]] = {
+    "cpu": ["4", "64", 3, "1999m", "1", "0", "0.0005"],
+    "memory": ["16Gi", "4Gi", "3e9", 1073741825, "1", "0", "100.5"],
+    "pods": ["110", "110", "110", "2", "1", "0"],
+    "ephemeral-storage": ["100Gi", "123456789", "0"],
+    "example.com/gpu": ["2", 8, "1", "0"],
+    "hugepages-2Mi": ["64Mi", "2Mi", "0"],
 }
+"""What nodes have of a resource, usual amounts first."""
+
+ASKS: dict[str, list[Any]] = {
+    "cpu": ["100m", "500m", "1", "1.94", "0.0005", 2, "0"],
+    "memory": ["200Mi", "1Gi", "2.9Gi", "100.5", 1073741825, "0"],
+    "ephemeral-storage": ["1Gi", "5G", "0"],
+    "example.com/gpu": ["1", "2", 0],
+    "hugepages-2Mi": ["2Mi", "64Mi"],
+}
+"""What pods ask for."""
 
 
-def some(values: list[Any], most: int = 3) -> st.SearchStrategy[list[Any]]:
-    """A few of these, which may repeat."""
-    return st.lists(st.sampled_from(values), max_size=most)
+def mostly(usual: Strategy, *odd: Strategy) -> Strategy:
+    """`usual` in about three of four cases."""
+    return st.sampled_from([usual] * 3 * len(odd) + list(odd)).flatmap(lambda chosen: chosen)
 
 
-def given_or_not(**parts: st.SearchStrategy[Any]) -> st.SearchStrategy[Json]:
+def maybe(strategy: Strategy) -> Strategy:
+    """A list of one or none."""
+    return st.lists(strategy, max_size=1)
+
+
+def fields(**parts: Strategy) -> st.SearchStrategy[Json]:
     """An object with any of these fields."""
     return st.fixed_dictionaries({}, optional=parts)
 
 
-def amounts(*names: str) -> st.SearchStrategy[Json]:
-    """A resource list."""
-    return given_or_not(**{name: st.sampled_from(AMOUNTS[name]) for name in names})
+def amounts(table: dict[str, list[Any]], *names: str) -> st.SearchStrategy[Json]:
+    """A resource list with any of these resources."""
+    return fields(**{name: st.sampled_from(table[name]) for name in names})
 
 
-labels = st.dictionaries(st.sampled_from(KEYS), st.sampled_from(VALUES))
+labels = fields(
+    zone=st.sampled_from(["a", "b", "c"]),
+    disk=st.sampled_from(["ssd", ""]),
+    gen=st.sampled_from([*NUMBERS, "new"]),
+)
 
 taints = st.fixed_dictionaries(
     {"key": st.sampled_from(TAINT_KEYS), "effect": st.sampled_from(EFFECTS)},
-    optional={"value": st.sampled_from(VALUES)},
+    optional={"value": st.sampled_from(["a", *NUMBERS])},
 )
 
-tolerations = given_or_not(
+tolerations = fields(
     key=st.sampled_from([*TAINT_KEYS, ""]),
-    operator=st.sampled_from(["", "Equal", "Exists", "Lt", "Gt", "Unknown"]),
-    value=st.sampled_from(VALUES),
+    operator=mostly(st.sampled_from(["Equal", "Exists"]), st.sampled_from(["", "Lt", "Gt", "Unknown"])),
+    value=st.sampled_from(["a", *NUMBERS]),
     effect=st.sampled_from([*EFFECTS, ""]),
 )
 
-requirements = st.fixed_dictionaries(
-    {
-        "key": st.sampled_from([*KEYS, "not a key!"]),
-        "operator": st.sampled_from(["In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt", "Unknown"]),
-    },
-    optional={"values": some([*VALUES, "x" * 70], most=2)},
-)
-
-fields = st.fixed_dictionaries(
-    {
-        "key": st.sampled_from(["metadata.name", "metadata.name", "metadata.uid"]),
-        "operator": st.sampled_from(["In", "In", "NotIn", "Exists"]),
-    },
-    optional={"values": some([*NODE_NAMES, "nowhere"], most=2)},
-)
-
-terms = given_or_not(
-    matchExpressions=st.lists(requirements, max_size=2),
-    matchFields=st.lists(fields, max_size=1),
-)
-
-node_affinities = given_or_not(
-    requiredDuringSchedulingIgnoredDuringExecution=given_or_not(nodeSelectorTerms=st.lists(terms, max_size=3)),
-    preferredDuringSchedulingIgnoredDuringExecution=st.lists(
-        st.fixed_dictionaries({"weight": st.sampled_from([0, 1, 30, 100]), "preference": terms}), max_size=3
+requirements = mostly(
+    st.fixed_dictionaries(
+        {
+            "key": st.just("zone"),
+            "operator": st.sampled_from(["In", "NotIn"]),
+            "values": st.lists(st.sampled_from(["a", "b"]), min_size=1, max_size=2),
+        }
+    ),
+    st.fixed_dictionaries(
+        {
+            "key": st.just("gen"),
+            "operator": st.sampled_from(["Gt", "Lt"]),
+            "values": st.lists(st.sampled_from(NUMBERS), min_size=1, max_size=1),
+        }
+    ),
+    st.fixed_dictionaries({"key": st.just("disk"), "operator": st.sampled_from(["Exists", "DoesNotExist"])}),
+    st.fixed_dictionaries(
+        {
+            "key": st.sampled_from(["gen", "disk", "not a key!"]),
+            "operator": st.sampled_from(["In", "NotIn", "Exists", "Gt", "Lt", "Unknown"]),
+            "values": st.lists(st.sampled_from(["", "x" * 70, *NUMBERS]), max_size=2),
+        }
     ),
 )
 
-ports = given_or_not(
-    hostPort=st.sampled_from([0, 80, 80, 443]),
-    containerPort=st.just(80),
-    protocol=st.sampled_from(["TCP", "UDP", ""]),
-    hostIP=st.sampled_from(["", "0.0.0.0", "127.0.0.1", "::"]),
+by_name = mostly(
+    st.fixed_dictionaries(
+        {
+            "key": st.just("metadata.name"),
+            "operator": st.sampled_from(["In", "NotIn"]),
+            "values": st.lists(st.sampled_from([*NODE_NAMES, "nowhere"]), min_size=1, max_size=1),
+        }
+    ),
+    st.fixed_dictionaries(
+        {
+            "key": st.sampled_from(["metadata.name", "metadata.uid"]),
+            "operator": st.sampled_from(["In", "NotIn", "Exists"]),
+            "values": st.lists(st.sampled_from(NODE_NAMES), max_size=2),
+        }
+    ),
+)
+
+terms = mostly(
+    st.fixed_dictionaries({"matchExpressions": st.lists(requirements, min_size=1, max_size=2)}),
+    st.fixed_dictionaries({"matchFields": st.lists(by_name, min_size=1, max_size=2)}),
+    fields(matchExpressions=maybe(requirements), matchFields=maybe(by_name)),
+)
+
+preferences = st.fixed_dictionaries({"weight": st.sampled_from([1, 30, 100, 0]), "preference": terms})
+
+node_affinities = fields(
+    requiredDuringSchedulingIgnoredDuringExecution=fields(nodeSelectorTerms=st.lists(terms, max_size=3)),
+    preferredDuringSchedulingIgnoredDuringExecution=st.lists(preferences, min_size=1, max_size=3),
+)
+
+ports = st.fixed_dictionaries(
+    {"hostPort": mostly(st.just(80), st.sampled_from([81, 0]))},
+    optional={
+        "protocol": st.sampled_from(["TCP", "UDP", ""]),
+        "hostIP": st.sampled_from(["", "0.0.0.0", "127.0.0.1", "::"]),
+    },
 )
 
 containers = st.fixed_dictionaries(
-    {"name": st.just("main")},
-    optional={
-        "image": st.sampled_from([*IMAGES, ""]),
-        "resources": given_or_not(requests=amounts(*RESOURCES), limits=amounts(*RESOURCES)),
+    {
+        "name": st.just("main"),
+        "image": mostly(st.sampled_from(IMAGES), st.just("")),
+        "resources": fields(requests=amounts(ASKS, *ASKS), limits=amounts(ASKS, *ASKS)),
         "ports": st.lists(ports, max_size=2),
+    },
+    optional={
         "restartPolicyRules": st.just([{"action": "RestartAllContainers"}]),
     },
 )
@@ -111,59 +161,59 @@ containers = st.fixed_dictionaries(
 init_containers = st.builds(
     lambda container, more: {**container, **more},
     containers,
-    given_or_not(restartPolicy=st.sampled_from(["Always", "Never"])),
-)
-
-container_statuses = st.fixed_dictionaries(
-    {"name": st.just("main")},
-    optional={
-        "allocatedResources": amounts("cpu", "memory"),
-        "resources": given_or_not(requests=amounts("cpu", "memory")),
-    },
+    fields(restartPolicy=st.sampled_from(["Always", "Never"])),
 )
 
 specs = st.fixed_dictionaries(
-    {"containers": st.lists(containers, max_size=2)},
+    {
+        "containers": mostly(st.lists(containers, min_size=1, max_size=2), st.just([])),
+        "tolerations": st.lists(tolerations, max_size=3),
+        "affinity": st.fixed_dictionaries({"nodeAffinity": node_affinities}),
+    },
     optional={
         "initContainers": st.lists(init_containers, max_size=2),
-        "overhead": amounts("cpu", "memory"),
-        "resources": given_or_not(requests=amounts("cpu", "memory", "hugepages-2Mi")),
-        "tolerations": st.lists(tolerations, max_size=3),
-        "nodeSelector": labels,
-        "affinity": given_or_not(nodeAffinity=node_affinities),
-        "nodeName": st.sampled_from([*NODE_NAMES, "nowhere"]),
-        "volumes": st.lists(
-            st.sampled_from(IMAGES).map(lambda image: {"name": "v", "image": {"reference": image}}), max_size=1
-        ),
-        "priority": st.sampled_from([-1, 0, 1000]),
+        "overhead": amounts(ASKS, "cpu", "memory"),
+        "resources": fields(requests=amounts(ASKS, "cpu", "memory", "hugepages-2Mi")),
+        "nodeSelector": fields(zone=st.sampled_from(["a", "b"]), gen=st.just("5")),
+        "volumes": maybe(st.sampled_from(IMAGES).map(lambda image: {"name": "v", "image": {"reference": image}})),
         "hostNetwork": st.booleans(),
         "hostUsers": st.booleans(),
     },
 )
 
-statuses = given_or_not(
-    containerStatuses=st.lists(container_statuses, max_size=1),
+container_statuses = st.fixed_dictionaries(
+    {"name": st.just("main")},
+    optional={
+        "allocatedResources": amounts(ASKS, "cpu", "memory"),
+        "resources": fields(requests=amounts(ASKS, "cpu", "memory")),
+    },
+)
+
+statuses = fields(
+    containerStatuses=maybe(container_statuses),
     conditions=st.just([{"type": "PodResizePending", "reason": "Infeasible"}]),
+)
+
+images = st.fixed_dictionaries(
+    {
+        "names": st.lists(st.sampled_from(IMAGES), min_size=1, max_size=2),
+        "sizeBytes": st.sampled_from([400 << 20, 90 << 20, 23 << 20, 2 << 40, 1, 0]),
+    }
 )
 
 
 @st.composite
 def nodes(draw: st.DrawFn, name: str | None = None) -> Node:
-    """A node, under one of a few names."""
+    """A node under one of a few names: usually with some of everything, sometimes lacking a resource or of odd size."""
     named = name or draw(st.sampled_from(NODE_NAMES))
+    usual = {resource: has[0] for resource, has in HAS.items()}
+    allocatable = draw(mostly(amounts(HAS, *HAS).map(lambda odd: {**usual, **odd}), amounts(HAS, *HAS)))
     status = {
-        "allocatable": draw(amounts(*RESOURCES, "pods")),
-        "images": draw(
-            st.lists(
-                st.fixed_dictionaries(
-                    {"names": some(IMAGES, most=2), "sizeBytes": st.sampled_from([0, 1, 23 << 20, 400 << 20, 2 << 40])}
-                ),
-                max_size=3,
-            )
-        ),
-        "declaredFeatures": draw(some([*REGISTRY, "Another"], most=4)),
+        "allocatable": allocatable,
+        "images": draw(st.lists(images, min_size=1, max_size=3)),
+        "declaredFeatures": draw(mostly(st.just(sorted(REGISTRY)), st.lists(st.sampled_from([*REGISTRY, "Another"])))),
     }
-    spec = draw(given_or_not(taints=st.lists(taints, max_size=3), unschedulable=st.booleans()))
+    spec = {"taints": draw(st.lists(taints, max_size=3)), "unschedulable": draw(mostly(st.just(False), st.just(True)))}
     metadata = {"name": named, "uid": f"uid-{named}", "labels": draw(labels)}
     return msgspec.convert({"metadata": metadata, "spec": spec, "status": status}, Node)
 
@@ -176,16 +226,20 @@ def clusters(draw: st.DrawFn) -> list[Node]:
 
 @st.composite
 def incoming_pods(draw: st.DrawFn) -> Pod:
-    """A pod that waits for a node."""
+    """A pod that waits for a node, now and then written for a certain one."""
     name = f"incoming-{draw(st.integers(0, 1_000_000))}"
-    metadata = {"name": name, "namespace": "default", "uid": f"uid-{name}", "labels": draw(labels)}
-    return msgspec.convert({"metadata": metadata, "spec": draw(specs), "status": draw(statuses)}, Pod)
+    node_name = draw(mostly(st.just(""), st.sampled_from([*NODE_NAMES, "nowhere"])))
+    return _pod(name, {**draw(specs), "nodeName": node_name}, draw(statuses), draw(labels))
 
 
 @st.composite
 def placed_pods(draw: st.DrawFn) -> Pod:
     """One of a few pods, on a node that may not exist."""
     name = f"placed-{draw(st.integers(0, 5))}"
-    spec = {**draw(specs), "nodeName": draw(st.sampled_from([*NODE_NAMES, "nowhere"]))}
-    metadata = {"name": name, "namespace": "default", "uid": f"uid-{name}", "labels": draw(labels)}
-    return msgspec.convert({"metadata": metadata, "spec": spec, "status": draw(statuses)}, Pod)
+    node_name = draw(mostly(st.sampled_from(NODE_NAMES[:3]), st.sampled_from([*NODE_NAMES, "nowhere"])))
+    return _pod(name, {**draw(specs), "nodeName": node_name}, draw(statuses), draw(labels))
+
+
+def _pod(name: str, spec: Json, status: Json, its_labels: Json) -> Pod:
+    metadata = {"name": name, "namespace": "default", "uid": f"uid-{name}", "labels": its_labels}
+    return msgspec.convert({"metadata": metadata, "spec": spec, "status": status}, Pod)
