@@ -323,16 +323,15 @@ def _message(data: bytes, name: str) -> Json:
 
 def _pair(data: Any, type_: str, where: str) -> tuple[str, Any]:
     """One entry of a map: field 1 is the key, field 2 the value; either may be absent when empty."""
-    key: Any = b""
-    value: Any = b""
     if not isinstance(data, bytes):
         raise Unreadable(f"{where}: not a map")
-    for number, _, item in _entries(data):
+    key, value = "", _value(b"", _LENGTH, type_, where)
+    for number, wire_type, item in _entries(data):
         if number == 1:
-            key = item
+            key = _value(item, wire_type, "string", where)
         elif number == 2:
-            value = item
-    return _value(key, _LENGTH, "string", where), _value(value, _LENGTH, type_, where)
+            value = _value(item, wire_type, type_, where)
+    return key, value
 
 
 def _value(value: Any, wire_type: int, type_: str, where: str) -> Any:
@@ -364,9 +363,15 @@ def _settled(message: Json, type_: str) -> Any:
         case "Quantity":
             return message.get("string", "")
         case "Time":
-            seconds = message.get("seconds")
-            return None if seconds is None else datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+            return _time(message["seconds"]) if "seconds" in message else None
     return message
+
+
+def _time(seconds: int) -> str:
+    try:
+        return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    except (ValueError, OverflowError, OSError) as error:
+        raise Unreadable(f"{seconds} seconds is not a time") from error
 
 
 def _entries(data: bytes) -> Iterator[tuple[int, int, Any]]:
