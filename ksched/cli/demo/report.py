@@ -51,8 +51,8 @@ class Report:
     audit: Mapping[str, Any]
     scheduler: Usage
     pending: Sequence[Pending]
-    cannot_fit: frozenset[str] | None
-    """The keys of the pods that cannot fit by construction; None where nobody knows (a trace)."""
+    cannot_fit: Mapping[str, str] | None
+    """The keys of the pods that cannot fit by construction, and why not; None where nobody knows (a trace)."""
     utilization: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     """Pool to resource to the share that is taken."""
 
@@ -72,7 +72,7 @@ class Report:
             left = [pod.key for pod in self.pending if pod.key not in self.cannot_fit]
             if left:
                 found.append(f"{len(left)} pods that fit were not bound, among them {', '.join(sorted(left)[:5])}")
-            placed = self.cannot_fit - {pod.key for pod in self.pending}
+            placed = self.cannot_fit.keys() - {pod.key for pod in self.pending}
             if placed:
                 found.append(f"{len(placed)} pods that cannot fit were bound: {', '.join(sorted(placed)[:5])}")
         silent = [pod.key for pod in self.pending if not pod.message]
@@ -179,9 +179,8 @@ class Report:
             return
         console.print(f"{len(self.cannot_fit)} pods cannot fit by construction; pending at the end:")
         for pod in self.pending[:SHOWN_PENDING]:
-            console.print(
-                f"  {pod.key}: {pod.message or 'no reason given'}", highlight=False, markup=False, soft_wrap=True
-            )
+            _print(console, f"  {pod.key} ({self.cannot_fit.get(pod.key, 'should fit')})")
+            _print(console, f"      {pod.message or 'no reason given'}")
         if len(self.pending) > SHOWN_PENDING:
             console.print(f"  ... and {len(self.pending) - SHOWN_PENDING} more")
 
@@ -193,9 +192,14 @@ class Report:
             f"{share:.1f} % of the pods are bound; {len(self.pending)} are pending, for {len(reasons)} reasons:"
         )
         for message, count in reasons.most_common(SHOWN_PENDING):
-            console.print(f"  {count:5} x {message}", highlight=False, markup=False, soft_wrap=True)
+            _print(console, f"  {count:5} x {message}")
         if len(reasons) > SHOWN_PENDING:
             console.print(f"  ... and {len(reasons) - SHOWN_PENDING} other reasons")
+
+
+def _print(console: Console, text: str) -> None:
+    """A line that may hold brackets and is not broken."""
+    console.print(text, highlight=False, markup=False, soft_wrap=True)
 
 
 def _seconds(value: float | None) -> str:

@@ -66,6 +66,10 @@ class Screen:
     def __exit__(
         self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
     ) -> None:
+        self.end()
+
+    def end(self) -> None:
+        """Show the live table no more; lines can still be said."""
         if self._console.is_terminal:
             self._live.stop()
 
