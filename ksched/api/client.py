@@ -50,29 +50,46 @@ Outcome = Response | ConnectionFailed
 
 
 class Call(Request):
-    """A request with a callback, and what was tried so far."""
+    """A request, and what was tried so far. `done` gets the answer, errors included, or why there is none."""
 
-    __slots__ = ("client", "max_tries", "on_done", "refreshed", "throttled", "tries")
+    __slots__ = ("client", "max_tries", "refreshed", "throttled", "tries")
 
     client: Client
-    on_done: Callable[[Outcome], None]
 
     def __init__(
         self, method: str, target: str, body: bytes | None = None, *, max_tries: int = MAX_TRIES, **options: Any
     ) -> None:
         super().__init__(method, target, body, **options)
         self.max_tries = max_tries
+        self.renew()
+
+    def renew(self) -> None:
+        """Forget what was tried: the call is about to be sent anew."""
+        self.resends = 0
         self.tries = 1
         self.throttled = 0
         self.refreshed = False
 
+    def done(self, outcome: Outcome) -> None:
+        """What the caller wants to happen at the end."""
+        raise NotImplementedError
+
     def finished(self, outcome: Outcome) -> None:
-        """Hand a success to the callback; the client decides about the rest."""
+        """Hand on a success; the client decides about the rest."""
         if isinstance(outcome, Response) and outcome.status < 400:
             self.client._count(self.method, outcome.status)
-            self.on_done(outcome)
+            self.done(outcome)
         else:
             self.client._troubled(self, outcome)
+
+
+class _CallWithCallback(Call):
+    __slots__ = ("on_done",)
+
+    on_done: Callable[[Outcome], None]
+
+    def done(self, outcome: Outcome) -> None:
+        self.on_done(outcome)
 
 
 @dataclass(slots=True)
@@ -115,10 +132,10 @@ class Client:
             headers=self._headers(access),
             ssl_context=access.ssl_context(),
             server_name=access.server_name,
+            base_path=access.base_path,
             limit=connections,
             sweep_seconds=sweep_seconds,
         )
-        self._base_path = access.base_path
         self._rate = _Rate(qps, burst or max(1, round(qps)), self._loop) if qps and qps > 0 else None
         self._delayed: dict[Call, asyncio.TimerHandle] = {}
         self._refreshing: asyncio.Task[None] | None = None
@@ -159,7 +176,7 @@ class Client:
         max_tries: int = MAX_TRIES,
     ) -> Call:
         """Send without waiting; `on_done` gets the answer, errors included, or a ConnectionFailed."""
-        call = Call(
+        call = _CallWithCallback(
             method,
             target(path, query),
             body,
@@ -176,8 +193,6 @@ class Client:
     def submit(self, call: Call) -> None:
         """Send a call that was made elsewhere, at the configured rate."""
         call.client = self
-        if self._base_path:
-            call.target = self._base_path + call.target
         if self._rate is None or call.priority is Priority.LEASE:
             self.transport.send(call)
         elif not self._rate.take(call, self.transport.send):
@@ -255,7 +270,7 @@ class Client:
         for attempt in ("first", "with fresh credentials"):
             if self._closed:
                 raise ConnectionFailed("the client is closed", sent=False)
-            request = Request("GET", self._base_path + target(path, query), timeout_seconds=timeout_seconds)
+            request = Request("GET", target(path, query), timeout_seconds=timeout_seconds)
             refused = await self.transport.stream(request, on_data, silence_seconds=silence_seconds)
             self._count("WATCH", 200 if refused is None else refused.status)
             if refused is None:
@@ -312,7 +327,7 @@ class Client:
         self._unauthorized = []
         await self.transport.close()
         for call in waiting:
-            call.on_done(ConnectionFailed("the client is closed", sent=False))
+            call.done(ConnectionFailed("the client is closed", sent=False))
 
     # What goes wrong.
 
@@ -321,7 +336,7 @@ class Client:
         self._count(call.method, outcome.status if isinstance(outcome, Response) else 0)
         delay = None if self._closed else self._delay(call, outcome)
         if delay is None:
-            call.on_done(outcome)
+            call.done(outcome)
         elif delay == 0.0:
             call.refreshed = True
             if call.headers != self.transport.headers:

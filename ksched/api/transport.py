@@ -120,6 +120,7 @@ class Transport:
         headers: str,
         ssl_context: ssl.SSLContext | None = None,
         server_name: str | None = None,
+        base_path: str = "",
         limit: int = DEFAULT_CONNECTIONS,
         reserved: int = RESERVED_CONNECTIONS,
         sweep_seconds: float = 0.1,
@@ -127,6 +128,7 @@ class Transport:
         self.host = host
         self.port = port
         self.headers = headers
+        self.base_path = base_path
         self.limit = limit
         self.reserved = reserved
         self.counters = TransportCounters()
@@ -230,6 +232,11 @@ class Transport:
         await asyncio.gather(*lost)
 
     # What connections call.
+
+    def bytes_of(self, request: Request) -> bytes:
+        """`request` as it is sent."""
+        path = self.base_path + request.target
+        return request_bytes(request.method, path, self.headers, request.content_type, request.body)
 
     def release(self, connection: _PooledConnection) -> None:
         """`connection` is free: give it the next request, or keep it for later."""
@@ -439,9 +446,7 @@ class _PooledConnection(_Connection):
         request.connection = self
         request.headers = pool.headers
         pool.counters.sent += 1
-        self.transport.write(
-            request_bytes(request.method, request.target, pool.headers, request.content_type, request.body)
-        )
+        self.transport.write(pool.bytes_of(request))
 
     def data_received(self, data: bytes) -> None:
         request = self.request
@@ -530,9 +535,7 @@ class _StreamConnection(_Connection):
         self._deadline = self._heard + request.timeout_seconds
         pool._streams.add(self)
         pool.counters.sent += 1
-        self.transport.write(
-            request_bytes(request.method, request.target, pool.headers, request.content_type, request.body)
-        )
+        self.transport.write(pool.bytes_of(request))
 
     def data_received(self, data: bytes) -> None:
         if self._done.done():
