@@ -1,4 +1,4 @@
-"""The queue against a naive model: any sequence of operations leaves every pod where the rules say, and in one place."""
+"""The queue against a naive model: whatever is done, every pod is where the rules say, and in one place."""
 
 from __future__ import annotations
 
@@ -207,7 +207,8 @@ class QueueMachine(RuleBasedStateMachine):
     @invariant()
     def active_pods_are_in_order(self) -> None:
         expected = sorted(
-            (one for one in self.model.values() if one.place == "active"), key=lambda one: (-one.priority, one.timestamp)
+            (one for one in self.model.values() if one.place == "active"),
+            key=lambda one: (-one.priority, one.timestamp),
         )
         assert [queued.uid for queued in self.queue.dump()["active"]] == [one.uid for one in expected]
 

@@ -1,0 +1,53 @@
+"""The collector is held back while the cluster is listed, and left as it was found."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Iterator
+
+import pytest
+
+from ksched.engine.garbage import YOUNG_OBJECTS, Garbage
+
+
+@pytest.fixture(autouse=True)
+def _untouched() -> Iterator[None]:
+    before = gc.get_threshold(), gc.isenabled(), gc.get_freeze_count()
+    yield
+    assert (gc.get_threshold(), gc.isenabled(), gc.get_freeze_count()) == before
+
+
+def test_nothing_is_collected_until_it_settles_then_what_stays_is_frozen() -> None:
+    garbage = Garbage()
+    garbage.pause()
+    assert not gc.isenabled()
+    garbage.settle()
+    assert gc.isenabled()
+    assert gc.get_freeze_count() > 0
+    assert gc.get_threshold()[0] == YOUNG_OBJECTS
+    garbage.release()
+
+
+def test_release_before_it_settled_leaves_the_collector_as_it_was() -> None:
+    garbage = Garbage()
+    garbage.pause()
+    garbage.release()
+
+
+def test_idle_moments_collect_cycles_that_have_piled_up() -> None:
+    garbage = Garbage()
+    garbage.pause()
+    garbage.settle()
+    for _ in range(30_000):
+        cycle: list[object] = []
+        cycle.append(cycle)
+    garbage.idle()
+    assert gc.get_count()[0] < 30_000
+    garbage.release()
+
+
+def test_without_pause_nothing_is_touched() -> None:
+    garbage = Garbage()
+    garbage.settle()
+    garbage.idle()
+    garbage.release()
