@@ -25,6 +25,37 @@ class PodRecord:
         self.node = ""
 
 
+class _Tally:
+    """What happened in one namespace, kept up so that asking again and again stays cheap."""
+
+    __slots__ = ("bound", "created", "first_bind", "first_create", "last_bind", "last_create", "latencies")
+
+    def __init__(self) -> None:
+        self.created = 0
+        self.bound = 0
+        self.first_create = self.last_create = 0
+        self.first_bind = self.last_bind = 0
+        self.latencies: list[int] = []
+        """Create to first bind, in nanoseconds. Sorted when read: what was sorted before makes that one pass."""
+
+    def note_created(self, now: int) -> None:
+        if not self.created:
+            self.first_create = now
+        self.created += 1
+        self.last_create = now
+
+    def note_bound(self, now: int, created: int) -> None:
+        if not self.bound:
+            self.first_bind = now
+        self.bound += 1
+        self.last_bind = now
+        self.latencies.append(now - created)
+
+    def sorted_latencies(self) -> list[int]:
+        self.latencies.sort()
+        return self.latencies
+
+
 class Ledger:
     """A record per pod uid, kept after the pod is gone."""
 
@@ -33,24 +64,30 @@ class Ledger:
         self.pods: dict[str, PodRecord] = {}
         self.order: list[PodRecord] = []
         """A record for each binding, in the order in which they took effect."""
-        self.binds = 0
         self.bind_conflicts = 0
+        self._tallies: dict[str, _Tally] = {}
+
+    @property
+    def binds(self) -> int:
+        """How many bindings took effect."""
+        return len(self.order)
 
     def created(self, namespace: str, name: str, uid: str) -> None:
         """Note that a pod was created now."""
-        self.pods[uid] = PodRecord(namespace, name, self._clock.ticks())
+        self._note_created(namespace, name, uid, self._clock.ticks())
 
     def bound(self, namespace: str, name: str, uid: str, node: str) -> None:
         """Note that a binding of a pod took effect now."""
         now = self._clock.ticks()
         record = self.pods.get(uid)
         if record is None:  # restored from a journal: its creation was noted by an earlier process
-            record = self.pods[uid] = PodRecord(namespace, name, now)
+            record = self._note_created(namespace, name, uid, now)
+        if not record.binds:
+            self._tallies[namespace].note_bound(now, record.created)
         record.bound = now
         record.binds += 1
         record.node = node
         self.order.append(record)
-        self.binds += 1
 
     def placements(self, after: int) -> list[list[str]]:
         """Namespace, name and node of each binding but the first `after`: cheap to ask for again and again."""
@@ -58,12 +95,12 @@ class Ledger:
 
     def timeline(self, namespace: str | None = None) -> dict[str, Any]:
         """First create to last bind of the pods of a namespace (or all), with the latencies between."""
-        records = [record for record in self.pods.values() if namespace in (None, record.namespace)]
-        bound = [record for record in records if record.binds]
+        tallies = [tally for name, tally in self._tallies.items() if namespace in (None, name)]
+        bound = [tally for tally in tallies if tally.bound]
         timeline: dict[str, Any] = {
             "namespace": namespace,
-            "created": len(records),
-            "bound": len(bound),
+            "created": sum(tally.created for tally in tallies),
+            "bound": sum(tally.bound for tally in bound),
             "first_create": None,
             "last_create": None,
             "first_bind": None,
@@ -72,18 +109,21 @@ class Ledger:
             "pods_per_second": None,
             "latency_seconds": None,
         }
-        if records:
-            timeline["first_create"] = self._clock.wall(min(record.created for record in records))
-            timeline["last_create"] = self._clock.wall(max(record.created for record in records))
+        if tallies:
+            first_create = min(tally.first_create for tally in tallies)
+            timeline["first_create"] = self._clock.wall(first_create)
+            timeline["last_create"] = self._clock.wall(max(tally.last_create for tally in tallies))
         if bound:
-            first_create = min(record.created for record in records)
-            last_bind = max(record.bound for record in bound)
+            last_bind = max(tally.last_bind for tally in bound)
             seconds = (last_bind - first_create) / 1e9
-            timeline["first_bind"] = self._clock.wall(min(record.bound for record in bound))
+            latencies = [latency for tally in bound for latency in tally.sorted_latencies()]
+            if len(bound) > 1:
+                latencies.sort()
+            timeline["first_bind"] = self._clock.wall(min(tally.first_bind for tally in bound))
             timeline["last_bind"] = self._clock.wall(last_bind)
             timeline["seconds"] = seconds
-            timeline["pods_per_second"] = len(bound) / seconds if seconds > 0 else None
-            timeline["latency_seconds"] = _latencies(sorted(record.bound - record.created for record in bound))
+            timeline["pods_per_second"] = timeline["bound"] / seconds if seconds > 0 else None
+            timeline["latency_seconds"] = _quantiles(latencies)
         return timeline
 
     def bound_more_than_once(self) -> list[dict[str, Any]]:
@@ -94,11 +134,19 @@ class Ledger:
             if record.binds > 1
         ]
 
+    def _note_created(self, namespace: str, name: str, uid: str, now: int) -> PodRecord:
+        record = self.pods[uid] = PodRecord(namespace, name, now)
+        tally = self._tallies.get(namespace)
+        if tally is None:
+            tally = self._tallies[namespace] = _Tally()
+        tally.note_created(now)
+        return record
 
-def _latencies(ordered: list[int]) -> dict[str, float]:
+
+def _quantiles(ordered: list[int]) -> dict[str, float]:
     """Quantiles (nearest rank) in seconds of sorted nanoseconds."""
 
-    def rank(share: float) -> float:
-        return ordered[min(len(ordered) - 1, max(0, -(-len(ordered) * round(share * 1000) // 1000) - 1))] / 1e9
+    def rank(per_mille: int) -> float:
+        return ordered[max(0, -(-len(ordered) * per_mille // 1000) - 1)] / 1e9
 
-    return {"p50": rank(0.5), "p90": rank(0.9), "p99": rank(0.99), "max": ordered[-1] / 1e9}
+    return {"p50": rank(500), "p90": rank(900), "p99": rank(990), "max": ordered[-1] / 1e9}

@@ -86,6 +86,11 @@ class Change:
             self._object = self.revision.decode()
         return self._object
 
+    def let_go(self) -> None:
+        """Drop what was made for the observers: the history keeps revisions, and makes the rest again if asked."""
+        self._line = None
+        self._object = None
+
     @property
     def line(self) -> bytes:
         """The watch event in its plain form, encoded once for all watchers."""
@@ -155,6 +160,7 @@ class Shelf:
         self.changed_at = revision.version
         for observe in self.observers:
             observe(change)
+        change.let_go()
 
     def since(self, version: int) -> list[Change]:
         """The changes after `version`, oldest first; `Refused` (410) when the history does not reach back that far."""
