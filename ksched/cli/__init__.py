@@ -23,8 +23,13 @@ import click
 
 from ksched.errors import KschedError
 
-COMMANDS = ("run", "sandbox", "demo", "version")
-"""In the order in which `ksched --help` lists them; `ksched.cli.NAME.command` is the command NAME."""
+COMMANDS = {
+    "run": "Schedule the pods of a cluster.",
+    "sandbox": "Run an embedded Kubernetes API server.",
+    "demo": "Schedule a made-up cluster on this machine.",
+    "version": "Print the version.",
+}
+"""Name and summary, as `ksched --help` lists them; `ksched.cli.NAME.command` is the command NAME."""
 
 VERBOSITY = "ksched.verbosity"
 """The context's key for the number given with -v: a traceback follows the one line from 1."""
@@ -51,6 +56,11 @@ class Commands(click.Group):
             return None
         command: click.Command = importlib.import_module(f"ksched.cli.{cmd_name}").command
         return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The list in the help, without importing anything."""
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command; what ksched knows to be a fault becomes one line."""

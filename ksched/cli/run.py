@@ -51,7 +51,7 @@ class Access:
     master: str | None
 
 
-@click.command("run", help=_HELP, short_help="Schedule the pods of a cluster.")
+@click.command("run", help=_HELP)
 @click.option(
     "--config",
     metavar="FILE",

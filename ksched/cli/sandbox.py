@@ -28,7 +28,7 @@ Examples:
 How to make it misbehave (latency, refusals, cut watches) and read its statistics is in docs/sandbox.md."""
 
 
-@click.command("sandbox", help=_HELP, short_help="Run an embedded Kubernetes API server.")
+@click.command("sandbox", help=_HELP)
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
 @click.option(
     "--port", default=0, show_default=True, type=click.IntRange(0, 65535), help="Port to listen on; 0 takes a free one."

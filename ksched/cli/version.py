@@ -12,7 +12,7 @@ BEHAVIOUR = "v1.36"
 """The Kubernetes release whose scheduler ksched behaves like."""
 
 
-@click.command("version", short_help="Print the version.")
+@click.command("version")
 def command() -> None:
     """Print ksched's version, and the Kubernetes release whose scheduler it behaves like."""
     click.echo(f"ksched {__version__} (behaves like kube-scheduler {BEHAVIOUR}; Python {platform.python_version()})")

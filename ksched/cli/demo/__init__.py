@@ -45,7 +45,7 @@ docs/demo.md describes the report."""
 TRACES = ("alibaba",)
 
 
-@click.command("demo", help=_HELP, short_help="Schedule a made-up cluster on this machine.")
+@click.command("demo", help=_HELP)
 @click.option("--nodes", default=500, show_default=True, type=click.IntRange(1), help="How many nodes the cluster has.")
 @click.option("--pods", default=3000, show_default=True, type=click.IntRange(0), help="How many pods are created.")
 @click.option("--seed", default=1, show_default=True, type=int, help="The same seed makes the same cluster and pods.")
@@ -94,6 +94,7 @@ def command(
     elif unschedulable > pods:
         raise click.BadParameter(f"must be at most --pods, {pods}, got {unschedulable}", param_hint="--unschedulable")
     else:
+        click.echo(f"making up {nodes:,} nodes and {pods:,} pods, of which {unschedulable} cannot fit (seed {seed})")
         plan = made_up(nodes, pods, seed, unschedulable)
     settings = Settings(
         seed=seed, tls=tls, backlog=backlog, keep=keep, log_dir=log_dir, scheduler_flags=(f"--v={verbosity}",)
