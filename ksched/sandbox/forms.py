@@ -41,7 +41,7 @@ class PlainForm:
         if self._stored:
             return revision.raw
         if revision.other_form is None:
-            revision.other_form = orjson.dumps(to_events_v1(revision.decode()))
+            revision.other_form = memoryview(orjson.dumps(to_events_v1(revision.decode()))).tobytes()
         return revision.other_form
 
     def many(self, revisions: Sequence[Revision], list_meta: Object) -> bytes:
