@@ -234,7 +234,8 @@ class Connection(asyncio.Protocol):
     def _write_answer(self, request: Request, answer: Answer) -> None:
         head = _head(answer.code, answer.content_type, request.keep_alive, answer.retry_after_seconds)
         self._out.append(b"%b%d\r\n\r\n" % (head, len(answer.body)))
-        self._out.append(answer.body)
+        if request.method != "HEAD":
+            self._out.append(answer.body)
         if not request.keep_alive:
             self._close()
 

@@ -51,11 +51,14 @@ def select(
     if pinned is not None and (namespace is not None or not shelf.namespaced):
         one = shelf.get(namespace or "", pinned)
         return ([one] if one is not None and scope.has(one) else []), {"resourceVersion": str(version)}
-    found = _snapshot(shelf, version, place)
+    if place is None and version >= shelf.changed_at:
+        found = shelf.present(namespace)
+    else:
+        found = _snapshot(shelf, version, place)
+        if place is not None:
+            found = [revision for revision in found if (revision.namespace, revision.name) > place.after]
     if scope.selective or namespace is not None:
         found = [revision for revision in found if scope.has(revision)]
-    if place is not None:
-        found = [revision for revision in found if (revision.namespace, revision.name) > place.after]
     meta: Object = {"resourceVersion": str(version)}
     if limit and len(found) > limit:
         last = found[limit - 1]
@@ -85,7 +88,7 @@ def open_watch(
     if initial or (version == 0 and "sendInitialEvents" not in parameters):
         if version > revisions.version:
             raise _version_too_large(version, revisions.version)
-        watch.begin_with([revision for revision in shelf.snapshot(revisions.version) if scope.has(revision)])
+        watch.begin_with([revision for revision in shelf.present(namespace) if scope.has(revision)])
         if initial and bookmarks:
             watch.bookmark(revisions.version, initial_end=True)
     elif version:
@@ -106,7 +109,7 @@ def scope_of(resource: Resource, namespace: str | None, parameters: Parameters) 
     )
 
 
-def _snapshot(shelf: Shelf, version: int, place: Place | None) -> Sequence[Revision]:
+def _snapshot(shelf: Shelf, version: int, place: Place | None) -> list[Revision]:
     try:
         return shelf.snapshot(version)
     except Refused as refused:

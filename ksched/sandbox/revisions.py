@@ -142,6 +142,15 @@ class Shelf:
         """The objects of one namespace."""
         return list(self.objects.get(namespace, {}).values())
 
+    def present(self, namespace: str | None = None) -> list[Revision]:
+        """The objects of one namespace or all, in order of namespace and name."""
+        namespaces = sorted(self.objects) if namespace is None else [namespace]
+        found: list[Revision] = []
+        for each in namespaces:
+            inside = self.objects.get(each, {})
+            found.extend([inside[name] for name in sorted(inside)])
+        return found
+
     def file(self, change: Change) -> None:
         """Make `change` the present, remember it, and tell the observers."""
         revision = change.revision
@@ -191,6 +200,8 @@ class Shelf:
         return found
 
     def _rebuild(self, version: int) -> list[Revision]:
+        if version == self.changed_at:
+            return self.present()
         present = {(revision.namespace, revision.name): revision for revision in self}
         for change in reversed(self.history):
             if change.revision.version <= version:

@@ -149,6 +149,12 @@ def test_an_upgrade_is_not_taken_and_the_request_answered(raw: Raw) -> None:
     assert raw.answer() == (200, b"ok")
 
 
+def test_an_answer_to_head_has_no_body(raw: Raw) -> None:
+    raw.send(b"HEAD /healthz HTTP/1.1\r\nHost: sandbox\r\n\r\n" + get("/version"))
+    assert b"Content-Length: 2\r\n" in raw.until(b"\r\n\r\n")
+    assert json.loads(raw.answer()[1])["major"] == "1"
+
+
 def test_a_watch_stream_ends_and_the_connection_goes_on(raw: Raw) -> None:
     raw.send(get("/api/v1/nodes?watch=true&resourceVersion=0&timeoutSeconds=1") + get("/healthz"))
     stream = raw.until(b"0\r\n\r\n")
