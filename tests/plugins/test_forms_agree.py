@@ -136,7 +136,7 @@ def test_both_forms_say_the_same(plugin: type[Plugin], data: st.DataObject) -> N
 
 @pytest.mark.soak
 @pytest.mark.parametrize("plugin", PLUGINS)
-@settings(max_examples=5000, deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=2000, deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow])
 @given(data=st.data())
 def test_both_forms_say_the_same_of_very_many(plugin: type[Plugin], data: st.DataObject) -> None:
     check_agreement(plugin, data)
