@@ -81,7 +81,8 @@ class Metrics(Collector):
         self.queue_incoming: Counter[tuple[str, str]] = Counter()
         """Pods that entered a queue by (queue, event)."""
         self.malformed_objects: Counter[str] = Counter()
-        """Objects that could not be understood, by kind."""
+        """Objects that could be decoded and not be understood, by kind."""
+        self.undecodable_objects: Callable[[], Mapping[str, int]] = dict
         self.bind_failures: Counter[str] = Counter()
         """Bindings that failed, by reason."""
         self.pending_pods: Callable[[], Mapping[str, int]] = dict
@@ -117,6 +118,10 @@ class Metrics(Collector):
 
     # -- answering
 
+    def malformed(self) -> Counter[str]:
+        """Every object that could not be understood, by kind."""
+        return self.malformed_objects + Counter(self.undecodable_objects())
+
     def snapshot(self) -> dict[str, Any]:
         """The main numbers as a dictionary that can be written as JSON."""
         waited = Histogram(_SLI_SECONDS)
@@ -132,7 +137,7 @@ class Metrics(Collector):
             "cache": dict(self.cache_size()),
             "algorithm_seconds": _summary(self.algorithm_seconds),
             "waited_seconds": _summary(waited),
-            "malformed_objects": dict(self.malformed_objects),
+            "malformed_objects": dict(self.malformed()),
             "bind_failures": dict(self.bind_failures),
             "binds_in_flight": self.binds_in_flight(),
             "events_dropped": self.events_dropped(),
@@ -162,7 +167,7 @@ class Metrics(Collector):
             "ksched_malformed_objects_total",
             "[ALPHA] Objects from the API server that could not be understood, by kind.",
             ("kind",),
-            {(kind,): count for kind, count in self.malformed_objects.items()},
+            {(kind,): count for kind, count in self.malformed().items()},
         )
         yield _counter(
             "ksched_bind_failures_total",

@@ -1,8 +1,7 @@
 """A pod that found no node: an event, a condition that says why, and back to the queue.
 
 The order is kube-scheduler's: the pod is put back with its newest version, then the event is written, then the status,
-and the status only where something in it changes. The event's note is cut where the API would refuse it; the condition
-has the whole text.
+and the status only where something in it changes.
 """
 
 from __future__ import annotations
@@ -22,9 +21,6 @@ from ksched.queue.pools import QueuedPod
 from ksched.queue.scheduling_queue import SchedulingQueue
 
 log = logging.getLogger("ksched.failure")
-
-MAX_NOTE_BYTES: Final = 1024
-"""The API's limit of an event's note."""
 
 POD_SCHEDULED: Final = "PodScheduled"
 SCHEDULER_ERROR: Final = "SchedulerError"
@@ -99,7 +95,7 @@ class FailureHandler:
 
     def tell(self, pod: Pod, reason: str, message: str, nominated_node: str | None) -> None:
         """Write the event and, where it changes something, the condition."""
-        self._reports.event(pod, "Warning", "FailedScheduling", "Scheduling", note_of(message))
+        self._reports.event(pod, "Warning", "FailedScheduling", "Scheduling", message)
         patch = status_patch(pod, reason, message, nominated_node, self._clock())
         if patch is not None:
             self._reports.status(pod, patch)
@@ -109,14 +105,6 @@ class FailureHandler:
             self._queue.requeue(queued)
         except QueueError as error:
             log.error('pod not requeued pod="%s" error="%s"', queued.key, error)
-
-
-def note_of(message: str) -> str:
-    """A message as an event's note: what is too long is cut, and ends in dots."""
-    encoded = message.encode()
-    if len(encoded) <= MAX_NOTE_BYTES:
-        return message
-    return encoded[: MAX_NOTE_BYTES - 4].decode(errors="ignore") + " ..."
 
 
 def status_patch(pod: Pod, reason: str, message: str, nominated_node: str | None, now: float) -> dict[str, Any] | None:

@@ -11,8 +11,11 @@ as it was known before, and a pending pod is marked and waits, outside of the qu
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any
 
+from ksched.api.decode import DEVICE_CLASS, NODE, POD
+from ksched.api.watch import DELETED, Event
 from ksched.cache.cluster import Cluster
 from ksched.cache.shapes import PodInfo
 from ksched.engine.waiting import WaitingPods
@@ -26,10 +29,6 @@ from ksched.queue.changes import node_changes, pod_changes
 from ksched.queue.scheduling_queue import SchedulingQueue
 
 log = logging.getLogger("ksched.feed")
-
-POD = "Pod"
-NODE = "Node"
-DEVICE_CLASS = "DeviceClass"
 
 
 class Pending:
@@ -68,8 +67,12 @@ class Feed:
         scheduler_names: Collection[str],
         declared_features: bool,
         mark_unreadable: Callable[[Pod, ObjectError], None],
+        on_synced: Callable[[str], None],
     ) -> None:
-        """`mark_unreadable` tells the owner of a pending pod that it cannot be understood, and why."""
+        """`mark_unreadable` tells the owner of a pending pod that it cannot be understood, and why.
+
+        `on_synced` is told when every object of a kind has been shown once.
+        """
         self._cluster = cluster
         self._queue = queue
         self._pending = pending
@@ -78,37 +81,54 @@ class Feed:
         self._names = frozenset(scheduler_names)
         self._declared_features = declared_features
         self._mark_unreadable = mark_unreadable
-        self._uids: dict[str, str] = {}
-        """Key of a placed pod: its uid. A pod that was replaced by one of the same name may not be seen to go."""
+        self._on_synced = on_synced
+        self._of_kind: Mapping[str, tuple[Callable[[Any], None], Callable[[str, str], None]]] = {
+            POD.kind: (self.put_pod, self.remove_pod),
+            NODE.kind: (self.put_node, self.remove_node),
+            DEVICE_CLASS.kind: (self.put_device_class, self.remove_device_class),
+        }
+
+    # -- what reflectors call
+
+    def apply(self, changes: Sequence[Event[Any]]) -> None:
+        """Take changes, in order."""
+        for change in changes:
+            put, remove = self._of_kind[change.kind]
+            try:
+                if change.type == DELETED:
+                    remove(change.key, change.uid)
+                else:
+                    put(change.object)
+            except Exception as fault:  # one object that nobody foresaw must not end the feed for all others
+                self._metrics.malformed_objects[change.kind] += 1
+                log.exception('change not applied kind="%s" object="%s" error="%s"', change.kind, change.key, fault)
+
+    def synced(self, kind: str) -> None:
+        """Every object of a kind has been shown once."""
+        self._on_synced(kind)
 
     # -- pods
 
     def put_pod(self, pod: Pod) -> None:
-        """A pod is new, or has changed."""
-        key, uid = pod.key, pod.metadata.uid
-        before = self._pending.readable.get(key) or self._pending.unreadable.get(key)
-        if before is not None and before.uid != uid:
-            self.remove_pod(before.pod if isinstance(before, PodInfo) else before)
-        known = self._uids.get(key)
-        if known is not None and known != uid:
-            self._remove_placed(known)
+        """A pod is new, or has changed. One that takes another's name comes after that one's removal."""
         if pod.is_finished:
-            self.remove_pod(pod)
+            self.remove_pod(pod.key, pod.uid)
         elif pod.spec.node_name:
             self._put_placed(pod)
         elif pod.scheduler_name in self._names:
             self._put_pending(pod)
 
-    def remove_pod(self, pod: Pod) -> None:
+    def remove_pod(self, key: str, uid: str) -> None:
         """A pod is gone, or has ended."""
-        key, uid = pod.key, pod.uid
         before = self._pending.take(key)
         if before is not None:
             self._queue.delete(key, uid)
-        if self._cluster.is_assumed(uid):
-            self._give_up(pod)
-        elif self._cluster.pod(uid) is not None:
-            self._remove_placed(uid)
+        placed = self._cluster.pod(uid)
+        if placed is not None and self._cluster.is_assumed(uid):
+            self._give_up(placed.pod)
+        elif placed is not None:
+            self._cluster.remove_pod(uid)
+            self._queue.move(events.ASSIGNED_POD_DELETE, placed.pod, None)
         elif before is not None:
             self._nomination_lapsed(before)
 
@@ -121,20 +141,13 @@ class Feed:
         try:
             old = self._cluster.put_pod(pod)
         except ObjectError as error:
-            self.malformed(POD, key, error)
+            self.malformed(POD.kind, key, error)
             return
-        self._uids[key] = uid
         if old is None or assumed:
             self._queue.move(events.ASSIGNED_POD_ADD, None, pod)
             return
         for change in pod_changes(old, pod, self._cluster.shapes.rules):
             self._queue.move(change, old, pod)
-
-    def _remove_placed(self, uid: str) -> None:
-        pod = self._cluster.remove_pod(uid)
-        if pod is not None:
-            self._uids.pop(pod.key, None)
-            self._queue.move(events.ASSIGNED_POD_DELETE, pod, None)
 
     def _put_pending(self, pod: Pod) -> None:
         """A pod of ours without a node. While it is assumed on one, only its end matters."""
@@ -164,7 +177,7 @@ class Feed:
 
     def _put_unreadable(self, pod: Pod, error: ObjectError) -> None:
         """Not tried, not lost: marked, and looked at again when it changes."""
-        self.malformed(POD, pod.key, error)
+        self.malformed(POD.kind, pod.key, error)
         if self._cluster.pod(pod.uid) is not None:
             return  # being bound as it was when it could be read
         if self._pending.take(pod.key) is not None:
@@ -194,7 +207,7 @@ class Feed:
         try:
             old = self._cluster.put_node(node)
         except ObjectError as error:
-            self.malformed(NODE, node.name, error)
+            self.malformed(NODE.kind, node.name, error)
             return
         if old is None:
             self._queue.move(events.NODE_ADD, None, node)
@@ -202,10 +215,12 @@ class Feed:
         for change in node_changes(old, node, declared_features=self._declared_features):
             self._queue.move(change, old, node)
 
-    def remove_node(self, node: Node) -> None:
+    def remove_node(self, name: str, _uid: str) -> None:
         """A node is gone."""
-        self._queue.move(events.NODE_DELETE, node, None)
-        self._cluster.remove_node(node.name)
+        info = self._cluster.node(name)
+        if info is not None:
+            self._queue.move(events.NODE_DELETE, info.node, None)
+            self._cluster.remove_node(name)
 
     # -- device classes
 
@@ -216,10 +231,11 @@ class Feed:
         event = events.DEVICE_CLASS_ADD if old is None else events.DEVICE_CLASS_UPDATE
         self._queue.move(event, old, device_class)
 
-    def remove_device_class(self, device_class: DeviceClass) -> None:
+    def remove_device_class(self, name: str, _uid: str) -> None:
         """A device class is gone."""
-        self._cluster.remove_device_class(device_class.metadata.name)
-        self._queue.move(events.DEVICE_CLASS_DELETE, device_class, None)
+        old = self._cluster.device_classes.get(name)
+        self._cluster.remove_device_class(name)
+        self._queue.move(events.DEVICE_CLASS_DELETE, old, None)
 
     # -- what cannot be understood
 

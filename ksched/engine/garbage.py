@@ -20,37 +20,39 @@ class Garbage:
     """Python's collector, held back while it would be in the way."""
 
     def __init__(self) -> None:
-        self._before: tuple[int, int, int] | None = None
-        self._was_enabled = False
+        self._before: tuple[tuple[int, int, int], bool] | None = None
+        self._lists = 0
 
-    def pause(self) -> None:
-        """Collect nothing until `settle`."""
-        self._was_enabled = gc.isenabled()
-        self._before = gc.get_threshold()
+    def list_starts(self) -> None:
+        """Much is about to be made that stays: collect nothing until the last list has ended."""
+        if self._before is None:
+            self._before = gc.get_threshold(), gc.isenabled()
+        self._lists += 1
         gc.disable()
 
-    def settle(self) -> None:
-        """What is alive now stays: do not look at it again, and collect rarely."""
-        if self._before is None:
-            return
-        gc.collect()
-        gc.freeze()
-        gc.set_threshold(YOUNG_OBJECTS, 10, 10)
-        gc.enable()
+    def list_ends(self) -> None:
+        """A list has ended. After the last one, what is alive stays: do not look at it again, and collect rarely."""
+        self._lists -= 1
+        if self._before is not None and not self._lists:
+            gc.unfreeze()
+            gc.collect()
+            gc.freeze()
+            gc.set_threshold(YOUNG_OBJECTS, 10, 10)
+            gc.enable()
 
     def idle(self) -> None:
         """There is nothing to do: collect if it is worth it."""
-        if self._before is not None and gc.get_count()[0] > IDLE_OBJECTS:
+        if self._before is not None and not self._lists and gc.get_count()[0] > IDLE_OBJECTS:
             gc.collect(1)
 
     def release(self) -> None:
         """Leave the collector as it was found."""
         if self._before is None:
             return
+        (threshold, enabled), self._before = self._before, None
         gc.unfreeze()
-        gc.set_threshold(*self._before)
-        if self._was_enabled:
+        gc.set_threshold(*threshold)
+        if enabled:
             gc.enable()
         else:
             gc.disable()
-        self._before = None

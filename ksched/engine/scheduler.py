@@ -85,7 +85,10 @@ class Scheduler:
         rules = request_rules(gates)
         self.cluster = Cluster(rules=rules) if max_nodes is None else Cluster(rules=rules, max_nodes=max_nodes)
         self.waiting_pods = WaitingPods()
-        self._outlet = Outlet(client, self.metrics)
+        rng = rng or random.Random()
+        # Jitter has dice of its own, so that what is decided does not depend on how the network behaved.
+        jitter = random.Random(rng.getrandbits(64))
+        self._outlet = Outlet(client, clock_ns=lambda: int(clock() * 1e9), rng=jitter)
         handle = Handle(self.cluster, gates, Binder(self._outlet), self.waiting_pods)
         self.profiles: Mapping[str, Profile] = build_profiles(configuration, gates, handle, registry, forms=forms)
         self._pending = Pending()
@@ -124,10 +127,18 @@ class Scheduler:
             scheduler_names=self.profiles,
             declared_features=gates.enabled("NodeDeclaredFeatures"),
             mark_unreadable=self._failures.unreadable,
+            on_synced=self._kind_synced,
         )
-        self._sources = Sources(client, feed, self._synced)
-        self._cycle = Cycle(self.cluster, rng=rng or random.Random())
         self._garbage = Garbage()
+        self._sources = Sources(
+            client,
+            feed,
+            rng=jitter,
+            on_list_start=self._garbage.list_starts,
+            on_list_end=self._garbage.list_ends,
+        )
+        self._unsynced = set(self._sources.kinds)
+        self._cycle = Cycle(self.cluster, rng=rng)
         self._loop = asyncio.get_running_loop()
         self._timers: list[asyncio.TimerHandle] = []
         self._turn_is_due = False
@@ -141,13 +152,14 @@ class Scheduler:
 
     async def run(self) -> None:
         """Schedule until `stop` is called, or until this is cancelled. What makes it impossible to go on is raised."""
-        self._garbage.pause()
         try:
+            await self._outlet.discover()
             await self._sources.run(self._stopped)
         finally:
             self._running = False
             for timer in self._timers:
                 timer.cancel()
+            self._outlet.close()
             self._garbage.release()
 
     async def stop(self, grace_seconds: float = 10.0) -> None:
@@ -166,16 +178,18 @@ class Scheduler:
 
     # -- turns
 
-    def _synced(self) -> None:
-        """The cluster is known: begin."""
-        self._garbage.settle()
+    def _kind_synced(self, kind: str) -> None:
+        """All objects of a kind have been shown. After the last kind the cluster is known: begin."""
+        self._unsynced.discard(kind)
+        if self._unsynced:
+            return
         log.info(
             "cluster known nodes=%d pods=%d pending=%d",
             self.cluster.node_count,
             self.cluster.pod_count,
             len(self.queue),
         )
-        self._running = True
+        self._running = not self._stopped.is_set()
         self.synced.set()
         self._timers = [
             self._loop.call_later(self._until_next_second(), self._every_second),
@@ -260,6 +274,7 @@ class Scheduler:
         self.metrics.cache_size = self._cache_size
         self.metrics.binds_in_flight = self._bindings.__len__
         self.metrics.events_dropped = self._outlet.events_dropped
+        self.metrics.undecodable_objects = self._sources.malformed
 
     def _cache_size(self) -> dict[str, int]:
         return {

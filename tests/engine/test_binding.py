@@ -157,7 +157,7 @@ def test_a_waiting_pod_that_is_deleted_is_let_go() -> None:
         shown = world.pod(pod("one").label(wait="60"))
         world.turn()
         await until(lambda: len(world.waiting) == 1)
-        world.feed.remove_pod(shown)
+        world.feed.remove_pod(shown.key, shown.uid)
         await until(lambda: not len(world.bindings))
         assert world.place("default/one") == "nowhere"
         assert Guard.noted == ["reserve one", "unreserve one"]

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from ksched.engine.failure import note_of, status_patch
+from ksched.engine.failure import status_patch
 from ksched.errors import ApiError
 from ksched.testing import PodBuilder, node, pod
 from tests.engine.world import START, World
@@ -117,21 +117,6 @@ def test_the_condition_says_which_generation_it_is_about() -> None:
     assert patch["status"]["conditions"][0]["observedGeneration"] == 3
 
 
-@pytest.mark.parametrize(
-    ("message", "note"),
-    [
-        pytest.param("short", "short", id="a short message is the note"),
-        pytest.param("x" * 1024, "x" * 1024, id="1024 bytes are not too long"),
-        pytest.param("x" * 1025, "x" * 1020 + " ...", id="a longer one is cut to 1020 bytes and dots"),
-        pytest.param("ü" * 600, "ü" * 510 + " ...", id="bytes count, not characters"),
-        pytest.param("x" + "ü" * 600, "x" + "ü" * 509 + " ...", id="a character is not cut in two"),
-    ],
-)
-def test_note(message: str, note: str) -> None:
-    assert note_of(message) == note
-    assert len(note.encode()) <= 1024
-
-
 # -- the handler
 
 
@@ -181,7 +166,7 @@ def test_a_pod_that_went_while_it_was_bound_does_not_come_back() -> None:
     world.feed.put_node(node("small").capacity(cpu="1").build())
     shown = world.pod(pod("one"))
     world.turn()
-    world.feed.remove_pod(shown)
+    world.feed.remove_pod(shown.key, shown.uid)
     world.out.answer("default/one", ApiError(404, "NotFound", 'pods "one" not found'))
     assert world.place("default/one") == "nowhere"
     assert len(world.queue.in_flight) == 0

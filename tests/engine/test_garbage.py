@@ -19,9 +19,9 @@ def _untouched() -> Iterator[None]:
 
 def test_nothing_is_collected_until_it_settles_then_what_stays_is_frozen() -> None:
     garbage = Garbage()
-    garbage.pause()
+    garbage.list_starts()
     assert not gc.isenabled()
-    garbage.settle()
+    garbage.list_ends()
     assert gc.isenabled()
     assert gc.get_freeze_count() > 0
     assert gc.get_threshold()[0] == YOUNG_OBJECTS
@@ -30,14 +30,14 @@ def test_nothing_is_collected_until_it_settles_then_what_stays_is_frozen() -> No
 
 def test_release_before_it_settled_leaves_the_collector_as_it_was() -> None:
     garbage = Garbage()
-    garbage.pause()
+    garbage.list_starts()
     garbage.release()
 
 
 def test_idle_moments_collect_cycles_that_have_piled_up() -> None:
     garbage = Garbage()
-    garbage.pause()
-    garbage.settle()
+    garbage.list_starts()
+    garbage.list_ends()
     for _ in range(30_000):
         cycle: list[object] = []
         cycle.append(cycle)
@@ -46,8 +46,12 @@ def test_idle_moments_collect_cycles_that_have_piled_up() -> None:
     garbage.release()
 
 
-def test_without_pause_nothing_is_touched() -> None:
+def test_while_one_list_is_read_another_that_ends_changes_nothing() -> None:
     garbage = Garbage()
-    garbage.settle()
-    garbage.idle()
+    garbage.list_starts()
+    garbage.list_starts()
+    garbage.list_ends()
+    assert not gc.isenabled()
+    garbage.list_ends()
+    assert gc.isenabled()
     garbage.release()

@@ -103,6 +103,7 @@ class World:
             scheduler_names=self.profiles,
             declared_features=True,
             mark_unreadable=self.failures.unreadable,
+            on_synced=lambda kind: None,
         )
         self.cycle = Cycle(self.cluster, rng=random.Random(1))
 
