@@ -20,13 +20,14 @@ class Clock:
         wall: Callable[[], int] = time.time_ns,
     ) -> None:
         self.ticks = ticks
-        self._offset = wall() - ticks()
+        self.offset = wall() - ticks()
+        """What to add to `ticks` to get nanoseconds of Unix time."""
         self._second = -1
         self._stamp = ""
 
     def wall(self, ticks: int) -> float:
         """Unix time in seconds of a reading of `ticks`."""
-        return (ticks + self._offset) / 1e9
+        return (ticks + self.offset) / 1e9
 
     def now(self) -> datetime:
         """The present, in UTC."""
@@ -34,7 +35,7 @@ class Clock:
 
     def stamp(self) -> str:
         """The present as Kubernetes writes times: RFC 3339, UTC, whole seconds."""
-        second = (self.ticks() + self._offset) // 1_000_000_000
+        second = (self.ticks() + self.offset) // 1_000_000_000
         if second != self._second:
             self._second = second
             self._stamp = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(second))
@@ -42,5 +43,5 @@ class Clock:
 
     def stamp_after(self, seconds: float) -> str:
         """The time `seconds` from now, as Kubernetes writes times."""
-        second = (self.ticks() + self._offset) / 1e9 + seconds
+        second = (self.ticks() + self.offset) / 1e9 + seconds
         return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(second))

@@ -1,4 +1,4 @@
-"""The parts of a server, put together, and its own paths under /sandbox/: stats, timeline, audit and faults."""
+"""The parts of a server, put together, and its own paths under /sandbox/: what happened, and how to misbehave."""
 
 from __future__ import annotations
 
@@ -57,6 +57,8 @@ class Control:
                 if not after.isdecimal():
                     raise Refused(400, "BadRequest", f"after: must be a number of bindings, got {after!r}")
                 return _json({"placements": self.ledger.placements(int(after))})
+            case "GET", "/sandbox/times":
+                return _json({"pods": self.ledger.times(request.parameters().get("namespace"))})
             case "GET", "/sandbox/audit":
                 return _json(audit(self.revisions, self.ledger))
             case "GET", "/sandbox/faults":
@@ -67,7 +69,7 @@ class Control:
             case "DELETE", "/sandbox/faults":
                 self.faults.clear()
                 return _json(self.faults.report())
-        paths = "GET stats, timeline, placements, audit and faults, POST and DELETE faults"
+        paths = "GET stats, timeline, placements, times, audit and faults, POST and DELETE faults"
         raise Refused(404, "NotFound", f"{request.method} {request.path}: /sandbox/ has {paths}")
 
     def stats(self) -> dict[str, Any]:
