@@ -42,7 +42,7 @@ def case(**changes: Any) -> dict[str, Any]:
         "chosen": "a",
     }
     full = {"plugin": "NodeResourcesFit", "code": "Unschedulable", "reasons": ["Insufficient cpu"]}
-    second = {
+    second: dict[str, Any] = {
         "pod": "default/second",
         "preFilter": None,
         "preFilterNodes": None,

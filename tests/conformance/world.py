@@ -21,12 +21,12 @@ from ksched.config.gates import FeatureGates
 from ksched.config.load import parse
 from ksched.config.types import Configuration
 from ksched.engine.cycle import Cycle, Evaluation
+from ksched.engine.scheduler import request_rules
 from ksched.framework.build import MissingPlugin, build_profiles, points_of
 from ksched.framework.plugin import Plugin
 from ksched.framework.profile import Profile
 from ksched.framework.status import Status
 from ksched.model.pod import Pod
-from ksched.model.requests import RequestRules
 from ksched.plugins.registry import IN_TREE
 from ksched.testing import handle
 from tests.conformance.cases import Case, Decision, Verdict
@@ -73,7 +73,7 @@ class World:
     def __init__(self, case: Case) -> None:
         self.case = case
         self.gates = FeatureGates(case.feature_gates)
-        self.cluster = Cluster(rules=_request_rules(self.gates), max_nodes=MAX_NODES)
+        self.cluster = Cluster(rules=request_rules(self.gates), max_nodes=MAX_NODES)
         self.configuration = _configuration(case.config, self.gates)
         self.profiles = self._profiles(IN_TREE)
         self._lenient_profiles = self._profiles(lenient(IN_TREE))
@@ -172,14 +172,6 @@ def decision_of(pod: Pod, found: Evaluation) -> Decision:
 
 def _verdict(status: Status | None) -> Verdict | None:
     return None if status is None else Verdict(status.plugin, str(status.code), tuple(sorted(status.reasons)))
-
-
-def _request_rules(gates: FeatureGates) -> RequestRules:
-    return RequestRules(
-        pod_level_resources=gates.enabled("PodLevelResources"),
-        in_place_resize=gates.enabled("InPlacePodVerticalScaling"),
-        in_place_pod_level_resize=gates.enabled("InPlacePodLevelResourcesVerticalScaling"),
-    )
 
 
 def _configuration(written: Mapping[str, Any] | None, gates: FeatureGates) -> Configuration:
