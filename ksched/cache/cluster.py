@@ -13,6 +13,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from ksched import _core
 from ksched.cache.images import Images
 from ksched.cache.node_info import NodeInfo
 from ksched.cache.shapes import PodInfo, Shapes
@@ -26,6 +27,12 @@ from ksched.model.ports import HostPort
 from ksched.model.quantity import millis, units
 from ksched.model.requests import RequestRules
 from ksched.model.resource_names import is_scalar
+
+JOURNAL_SIZE = 1 << 16
+"""Changes that are remembered; who has not looked for longer starts afresh."""
+
+PODS, TOUCHED, NODE = range(3)
+"""Kinds of changes in the journal: what a node's pods ask for; anything else about its pods; its own attributes."""
 
 
 class Cluster:
@@ -44,6 +51,9 @@ class Cluster:
         self._pods: dict[str, PodInfo] = {}
         self._assumed: set[str] = set()
         self._waiting_for_node: dict[str, dict[str, PodInfo]] = {}
+        self.journal = _core.Journal(JOURNAL_SIZE)
+        self.class_version = 0
+        """Grows whenever a device class comes, changes or goes."""
         self._refresh = 1
         self._changed: set[int] = set()
 
@@ -92,13 +102,16 @@ class Cluster:
     def put_node(self, node: Node) -> Node | None:
         """Take a node as it is now, and return it as it was, or None if it is new. A node that came back with another
         uid is the same node to scheduling."""
-        amounts, allowed_pods = _allocatable_of(node)
         info = self._nodes.get(node.name)
         if info is None:
-            self._add_node(node, amounts, allowed_pods)
+            self._add_node(node)
             return None
         old = info.node
-        self._describe(info, node, amounts, allowed_pods)
+        if _describes_the_same(old, node):
+            info.node = node
+            self._touch(info.slot, TOUCHED)
+        else:
+            self._describe(info, node)
         return old
 
     def remove_node(self, name: str) -> Node | None:
@@ -114,6 +127,7 @@ class Cluster:
         self._by_slot[info.slot] = None
         self._changed.discard(info.slot)
         self.table.free_slot(info.slot)
+        self.journal.note(info.slot, NODE)
         return info.node
 
     # -- pods
@@ -178,10 +192,12 @@ class Cluster:
     def put_device_class(self, device_class: DeviceClass) -> None:
         """Note a device class: extended resources that map to one are allocated by DynamicResources."""
         self.device_classes[device_class.metadata.name] = device_class
+        self.class_version += 1
 
     def remove_device_class(self, name: str) -> None:
         """Drop a device class."""
-        self.device_classes.pop(name, None)
+        if self.device_classes.pop(name, None) is not None:
+            self.class_version += 1
 
     def is_device_resource(self, resource: str) -> bool:
         """Whether an extended resource stands for devices of some class (KEP-5004), by the class's field or by the
@@ -204,7 +220,8 @@ class Cluster:
 
     # -- how changes are applied
 
-    def _add_node(self, node: Node, amounts: dict[str, int], allowed_pods: int) -> None:
+    def _add_node(self, node: Node) -> None:
+        amounts, allowed_pods = _allocatable_of(node)
         slot = self.table.take_slot(node.name)
         info = NodeInfo(self, slot, node)
         self._nodes[node.name] = info
@@ -212,11 +229,15 @@ class Cluster:
             self._by_slot.append(info)
         else:
             self._by_slot[slot] = info
-        self._describe(info, node, amounts, allowed_pods)
+        self._apply(info, node, amounts, allowed_pods)
         for pod in self._waiting_for_node.pop(node.name, {}).values():
             self._put_on(info, pod)
 
-    def _describe(self, info: NodeInfo, node: Node, amounts: dict[str, int], allowed_pods: int) -> None:
+    def _describe(self, info: NodeInfo, node: Node) -> None:
+        amounts, allowed_pods = _allocatable_of(node)
+        self._apply(info, node, amounts, allowed_pods)
+
+    def _apply(self, info: NodeInfo, node: Node, amounts: dict[str, int], allowed_pods: int) -> None:
         info.node = node
         info.taints = tuple(node.spec.taints)
         table, slot = self.table, info.slot
@@ -226,7 +247,12 @@ class Cluster:
         table.set_allocatable(slot, amounts, allowed_pods)
         table.features[slot] = node_features(node.status.declared_features)
         self.images.put(slot, node, self._refresh)
+        self._touch(slot, NODE)
+
+    def _touch(self, slot: int, kind: int) -> None:
+        """Note a change of a node for whoever keeps results, and for the refresh at the next cycle."""
         self._changed.add(slot)
+        self.journal.note(slot, kind)
 
     def _place(self, pod: PodInfo) -> None:
         self._pods[pod.uid] = pod
@@ -241,7 +267,7 @@ class Cluster:
         if pod.shape.host_ports:
             self.ports.setdefault(node.slot, set()).update(pod.shape.host_ports)
         self.table.resources.book(node.slot, pod.shape.rows, pod.shape.amounts, 1)
-        self._changed.add(node.slot)
+        self._touch(node.slot, PODS)
 
     def _replace(self, old: PodInfo, new: PodInfo) -> None:
         """The same pod on the same node, asking for the same: only what it looks like changes."""
@@ -249,7 +275,7 @@ class Cluster:
         node = self._nodes.get(new.pod.node_name)
         if node is not None:
             node.pods[new.uid] = new
-            self._changed.add(node.slot)
+            self._touch(node.slot, TOUCHED)
         else:
             self._waiting_for_node[new.pod.node_name][new.uid] = new
 
@@ -266,7 +292,7 @@ class Cluster:
         del node.pods[pod.uid]
         self._free_ports(node.slot, pod)
         self.table.resources.book(node.slot, pod.shape.rows, pod.shape.amounts, -1)
-        self._changed.add(node.slot)
+        self._touch(node.slot, PODS)
 
     def _free_ports(self, slot: int, pod: PodInfo) -> None:
         held = self.ports.get(slot)
@@ -277,6 +303,17 @@ class Cluster:
 
     def _labels_of(self, slot: int) -> dict[str, str]:
         return self.at(slot).labels
+
+
+def _describes_the_same(old: Node, new: Node) -> bool:
+    """Whether nothing that scheduling looks at differs; most node updates are heartbeats."""
+    return (
+        old.spec == new.spec
+        and old.metadata.labels == new.metadata.labels
+        and old.status.allocatable == new.status.allocatable
+        and old.status.images == new.status.images
+        and old.status.declared_features == new.status.declared_features
+    )
 
 
 def _allocatable_of(node: Node) -> tuple[dict[str, int], int]:

@@ -76,6 +76,8 @@ class Images:
 
     def __init__(self, table: Table) -> None:
         self._table = table
+        self.version = 0
+        """Grows whenever some node gains or loses an image."""
         self._named: dict[str, Image] = {}
         self._on_slot: dict[int, frozenset[str]] = {}
 
@@ -89,6 +91,7 @@ class Images:
             self._named[name].size == size or len(self._named[name].holders) > 1 for name, size in listed.items()
         ):
             return False
+        self.version += 1
         self.remove(slot, refresh)
         for image in node.status.images:
             for name in image.names:
@@ -104,6 +107,7 @@ class Images:
 
     def remove(self, slot: int, refresh: int) -> None:
         """Take away whatever images a slot has."""
+        self.version += 1
         for name in self._on_slot.pop(slot, ()):
             image = self._named[name]
             image.change(slot, False, refresh)

@@ -17,6 +17,7 @@ import numpy as np
 from ksched import _core
 from ksched.cache.cluster import Cluster
 from ksched.cache.shapes import PodInfo
+from ksched.framework.boards import Standing
 from ksched.framework.plugin import PostFilterResult
 from ksched.framework.profile import Filtered, PreFiltered, Profile, Scored
 from ksched.framework.state import CycleState
@@ -77,6 +78,9 @@ class Cycle:
         self._cluster.begin_cycle()
         if not self._cluster.node_count:
             return Unplaced(pod, Status.unresolvable(NO_NODES), NO_NODES)
+        standing = None if nominated or pod.pod.status.nominated_node_name else profile.board(pod)
+        if standing is not None:
+            return self._schedule_by(standing, profile, pod)
         state = CycleState()
         found = profile.pre_filter(state, pod)
         if found.status is not None:
@@ -124,6 +128,16 @@ class Cycle:
         return report
 
     # -- steps
+
+    def _schedule_by(self, standing: Standing, profile: Profile, pod: PodInfo) -> Placement | Unplaced:
+        """`schedule` for a pod whose shape has a board: the same decision without a pass over the nodes."""
+        board, table = standing.board, self._cluster.table
+        _, count = board.best()
+        if not count:
+            everything = PreFiltered(None, None, frozenset())
+            return self._unplaced(profile, standing.state, pod, everything, profile.filtered_by(standing, pod))
+        slot = board.nth_best(self._rng.randrange(count) if count > 1 else 0)
+        return self._hold(profile, CycleState(), pod, table.names[slot], board.feasible, table.count)
 
     def _filter(
         self, profile: Profile, state: CycleState, pod: PodInfo, found: PreFiltered, nominated: Nominated

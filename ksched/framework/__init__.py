@@ -28,6 +28,7 @@ from ksched.framework.plugin import (
     PreScorePlugin,
     QueueSortPlugin,
     ReservePlugin,
+    Scope,
     ScorePlugin,
 )
 from ksched.framework.state import CycleState
@@ -56,6 +57,7 @@ __all__ = [
     "PreScorePlugin",
     "QueueSortPlugin",
     "ReservePlugin",
+    "Scope",
     "ScorePlugin",
     "Status",
     "Table",

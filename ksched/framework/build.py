@@ -8,7 +8,7 @@ so that configurations which name them still make sense.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from typing import ClassVar
 
 import msgspec
@@ -43,7 +43,10 @@ from ksched.framework.state import CycleState
 from ksched.framework.status import Status
 
 FORMS_VARIABLE = "KSCHED_FORMS"
-"""Set to `plain`, every plugin that has a per-node form uses it."""
+"""Which forms of plugins are used: `native` (array forms and boards), `array` (a full pass per pod), `plain` (per
+node)."""
+
+_FORMS = ("native", "array", "plain")
 
 _BASES: Mapping[str, tuple[type[Plugin], ...]] = {
     "pre_enqueue": (PreEnqueuePlugin,),
@@ -72,6 +75,10 @@ class MissingPlugin(PreFilterPlugin):
     """The extension points of the real plugin."""
     always: ClassVar[bool] = False
     """Whether to stand in even where the profile does not enable the plugin."""
+
+    def key(self, pod: PodInfo) -> Hashable | None:
+        """Nothing beyond the pod's shape (and the device classes, which boards watch)."""
+        return ()
 
     def used_field(self, pod: PodInfo) -> str | None:
         """The field of the pod that needs the plugin, as one writes it in a manifest; None where there is none."""
@@ -102,18 +109,17 @@ def build_profiles(
     *,
     forms: str | None = None,
 ) -> dict[str, Profile]:
-    """One profile per scheduler name. `forms` is `native` or `plain`; by default what KSCHED_FORMS says, else native.
+    """One profile per scheduler name. `forms` is `native`, `array` or `plain`; by default what KSCHED_FORMS says, else
+    native.
 
     Raises ConfigurationError with upstream's words where the plugins do not make a profile.
     """
     form = forms or os.environ.get(FORMS_VARIABLE) or "native"
-    if form not in ("native", "plain"):
-        raise ConfigurationError(f"{FORMS_VARIABLE}: must be native or plain, got {form!r}")
+    if form not in _FORMS:
+        raise ConfigurationError(f"{FORMS_VARIABLE}: must be one of {', '.join(_FORMS)}, got {form!r}")
     expanded = expand_all(configuration, {name: points_of(plugin) for name, plugin in registry.items()})
     return {
-        profile.scheduler_name: _build(
-            profile, expanded[profile.scheduler_name], gates, handle, registry, native=form == "native"
-        )
+        profile.scheduler_name: _build(profile, expanded[profile.scheduler_name], gates, handle, registry, form=form)
         for profile in configuration.profiles
     }
 
@@ -125,7 +131,7 @@ def _build(
     handle: Handle,
     registry: Mapping[str, type[Plugin]],
     *,
-    native: bool,
+    form: str,
 ) -> Profile:
     made: dict[str, Plugin] = {}
     names = {enabled.name for plugins in expanded.values() for enabled in plugins}
@@ -143,7 +149,7 @@ def _build(
     enabled["pre_filter"] += [
         (plugin, 0) for plugin in made.values() if isinstance(plugin, MissingPlugin) and plugin not in running
     ]
-    return Profile(profile.scheduler_name, handle.cluster, enabled, native=native)
+    return Profile(profile.scheduler_name, handle.cluster, enabled, native=form != "plain", boards=form == "native")
 
 
 def _args(profile: KubeSchedulerProfile, plugin: type[Plugin], gates: FeatureGates) -> msgspec.Struct:

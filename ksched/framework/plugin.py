@@ -11,13 +11,14 @@ meanwhile. `pre_bind`, `bind` and `post_bind` are coroutines, and run after the 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import msgspec
 
+from ksched import _core
 from ksched.cache.cluster import Cluster
 from ksched.cache.node_info import NodeInfo
 from ksched.cache.shapes import PodInfo
@@ -49,6 +50,17 @@ class Normalization(IntEnum):
     """The plugin's own `normalize`."""
 
 
+class Scope(IntEnum):
+    """What one change can affect, of a plugin's raw verdicts and scores. The framework reuses them accordingly."""
+
+    STATIC = 0
+    """A node's own attributes (labels, taints, what it has): only for that node."""
+    NODE = 1
+    """Also the pods on it: only for that node."""
+    CLUSTER = 2
+    """Anything: nothing is reused."""
+
+
 class Binder(Protocol):
     """Writes a binding to the API server."""
 
@@ -78,9 +90,19 @@ class Plugin(ABC):
     name: ClassVar[str]
     Args: ClassVar[type[msgspec.Struct]] = Args
 
+    scope: ClassVar[Scope] = Scope.CLUSTER
+    """What the plugin's verdicts and raw scores depend on besides the pod."""
+
     def __init__(self, args: Any, handle: Handle) -> None:
         self.args = args
         self.handle = handle
+
+    def key(self, pod: PodInfo) -> Hashable | None:
+        """What the plugin's answers depend on of the pod, besides its shape (upstream's Sign); `()` for nothing more.
+
+        None, the default, means that answers are never reused for another pod.
+        """
+        return None
 
 
 class PreEnqueuePlugin(Plugin):
@@ -120,6 +142,10 @@ class ArrayFilterPlugin(Plugin):
     """A filter over all slots at once."""
 
     reasons: ClassVar[Sequence[Status]] = ()
+
+    def filter_rule(self, state: CycleState, pod: PodInfo, nodes: Table) -> _core.FilterRule | None:
+        """The same as a native rule for one slot, where there is one; its codes are those of `filter_array`."""
+        return None
 
     @abstractmethod
     def filter_array(self, state: CycleState, pod: PodInfo, nodes: Table) -> Flags | Codes | None:
@@ -174,6 +200,14 @@ class ArrayScorePlugin(Plugin):
     """Rates all slots at once."""
 
     normalization: ClassVar[Normalization] = Normalization.NONE
+
+    def score_rule(self, state: CycleState, pod: PodInfo, nodes: Table) -> _core.ScoreRule | None:
+        """The same as a native rule for one slot, where there is one."""
+        return None
+
+    def is_settled(self, state: CycleState, pod: PodInfo) -> bool:
+        """Whether, for this pod, scores are STATIC although the plugin's scope is wider."""
+        return False
 
     @abstractmethod
     def score_array(self, state: CycleState, pod: PodInfo, nodes: Table) -> Amounts:

@@ -8,7 +8,6 @@ call per plugin and not one per node. What a node's verdict says in words is wor
 
 from __future__ import annotations
 
-import logging
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
@@ -20,6 +19,8 @@ from ksched.cache.cluster import Cluster
 from ksched.cache.node_info import NodeInfo
 from ksched.cache.shapes import PodInfo
 from ksched.cache.table import Amounts, Table, column
+from ksched.framework.boards import Boards, Standing
+from ksched.framework.faults import awaited, called
 from ksched.framework.plugin import (
     ArrayFilterPlugin,
     ArrayScorePlugin,
@@ -41,8 +42,6 @@ from ksched.framework.plugin import (
 )
 from ksched.framework.state import CycleState
 from ksched.framework.status import Code, Status, Wait
-
-log = logging.getLogger("ksched.framework")
 
 T = TypeVar("T")
 
@@ -241,6 +240,7 @@ class Profile:
         enabled: Mapping[str, Sequence[tuple[Plugin, int]]],
         *,
         native: bool,
+        boards: bool = False,
     ) -> None:
         self.scheduler_name = scheduler_name
         self.cluster = cluster
@@ -264,6 +264,19 @@ class Profile:
         self._bind = _at(enabled, "bind", BindPlugin)
         self._post_bind = _at(enabled, "post_bind", PostBindPlugin)
         self._totals: Amounts = column(np.int64, cluster.table.max_nodes)
+        deciding: list[Plugin] = [
+            *self._pre_filter,
+            *filters,
+            *self._pre_score,
+            *(step.plugin for step in self._scores),
+        ]
+        self._boards = Boards(
+            cluster,
+            list(dict.fromkeys(deciding)),
+            [(step.number, step.plugin) for step in self._filters],
+            [(step.plugin, step.weight) for step in self._scores],
+        )
+        self._has_boards = boards and self._boards.useful
 
     # -- what engine asks
 
@@ -404,13 +417,9 @@ class Profile:
         totals = self._totals[: table.size]
         totals.fill(0)
         scored = Scored(totals)
-        for plugin in self._pre_score:
-            status = called(plugin, "PreScore", plugin.pre_score, state, pod, table)
-            if status is None:
-                continue
-            if status.code != Code.SKIP:
-                return Status.error(f'running PreScore plugin "{plugin.name}": {status.message}').by(plugin.name)
-            state.skip_score.add(plugin.name)
+        status = self._pre_scored(state, pod)
+        if status is not None:
+            return status
         if not self._scores:
             totals.fill(1)
         for step in self._scores:
@@ -483,6 +492,39 @@ class Profile:
         for plugin in self._post_bind:
             await awaited(plugin, "PostBind", plugin.post_bind(state, pod, node_name))
 
+    # -- boards
+
+    def board(self, pod: PodInfo) -> Standing | None:
+        """The board of the pod's shape, up to date; None where the pod needs a full pass.
+
+        A shape has no board the first time that it is seen, nor one whose PreFilter says anything but yes for all
+        nodes.
+        """
+        if not self._has_boards:
+            return None
+        key = self._boards.key(pod)
+        if key is None:
+            return None
+        standing = self._boards.get(key)
+        if standing is not None:
+            return standing
+        if (self, "seen") not in pod.shape.memo:
+            pod.shape.memo[self, "seen"] = True
+            return None
+        state = CycleState()
+        found = self.pre_filter(state, pod)
+        if found.status is not None or found.nodes is not None or self._pre_scored(state, pod) is not None:
+            return None
+        return self._boards.make(key, state, pod)
+
+    def filtered_by(self, standing: Standing, pod: PodInfo) -> Filtered:
+        """A board's verdicts, as if filtering had just been run."""
+        table = self.cluster.table
+        standing.board.copy_verdicts(table.alive, table.verdicts)
+        filtered = Filtered(self.cluster.at, table, standing.state, pod, self._filters)
+        filtered.feasible = standing.board.feasible
+        return filtered
+
     # -- steps of the above
 
     def _nodes_with_nominated(
@@ -509,6 +551,17 @@ class Profile:
         filtered.feasible -= int(table.alive[node.slot])
         table.alive[node.slot] = 0
         table.verdicts[node.slot] = filtered.special(status)
+
+    def _pre_scored(self, state: CycleState, pod: PodInfo) -> Status | None:
+        """Run PreScore; a status is a failure."""
+        for plugin in self._pre_score:
+            status = called(plugin, "PreScore", plugin.pre_score, state, pod, self.cluster.table)
+            if status is None:
+                continue
+            if status.code != Code.SKIP:
+                return Status.error(f'running PreScore plugin "{plugin.name}": {status.message}').by(plugin.name)
+            state.skip_score.add(plugin.name)
+        return None
 
     def _add_scores(
         self, step: ScoreStep, state: CycleState, pod: PodInfo, scored: Scored, details: bool
@@ -540,28 +593,6 @@ class Profile:
                 f"{bad}, it should in the range of [0, 100] after normalizing"
             )
         return None
-
-
-def called(plugin: Plugin, point: str, function: Callable[..., T], *arguments: Any) -> T | Status:
-    """Call a plugin; an exception is a fault of the plugin and becomes a status of code Error. The scheduler never dies
-    of a plugin."""
-    try:
-        return function(*arguments)
-    except Exception as fault:  # noqa: BLE001 - whatever somebody else's code raises must not end the scheduler
-        return _fault(plugin, point, fault)
-
-
-async def awaited(plugin: Plugin, point: str, waiting: Any) -> Any:
-    """`called` for the points that are coroutines."""
-    try:
-        return await waiting
-    except Exception as fault:  # noqa: BLE001 - whatever somebody else's code raises must not end the scheduler
-        return _fault(plugin, point, fault)
-
-
-def _fault(plugin: Plugin, point: str, fault: Exception) -> Status:
-    log.error('plugin failed plugin="%s" point="%s" error="%s"', plugin.name, point, fault, exc_info=fault)
-    return Status.error(f"{type(fault).__name__}: {fault}").by(plugin.name)
 
 
 def _nothing_in_common(narrowed_by: Iterable[str]) -> Status:

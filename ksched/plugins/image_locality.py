@@ -6,10 +6,12 @@ node.
 
 from __future__ import annotations
 
+from collections.abc import Hashable
+
 import numpy as np
 
 from ksched.cache.table import Amounts
-from ksched.framework import ArrayScorePlugin, CycleState, NodeInfo, PodInfo, ScorePlugin, Status, Table
+from ksched.framework import ArrayScorePlugin, CycleState, NodeInfo, PodInfo, Scope, ScorePlugin, Status, Table
 
 MEBIBYTE = 1024 * 1024
 LEAST = 23 * MEBIBYTE
@@ -20,6 +22,11 @@ class ImageLocality(ScorePlugin, ArrayScorePlugin):
     """Score the images that a node has: 0 below 23 MiB, 100 from 1000 MiB per container on."""
 
     name = "ImageLocality"
+    scope = Scope.NODE
+
+    def key(self, pod: PodInfo) -> Hashable | None:
+        """Nothing beyond the pod's shape."""
+        return ()
 
     def score(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> int | Status:
         """The sum over the pod's images, scaled to 0..100."""
@@ -27,6 +34,12 @@ class ImageLocality(ScorePlugin, ArrayScorePlugin):
         images, containers = wanted_images(pod)
         found = [image for name in images if (image := node.image(name)) is not None]
         return scaled(sum(int(float(size) * (float(nodes) / float(total))) for size, nodes in found), containers)
+
+    def is_settled(self, state: CycleState, pod: PodInfo) -> bool:
+        """Whether no refresh of a node can change its score: the number of nodes with each image has never changed."""
+        images, _ = wanted_images(pod)
+        found = [self.handle.cluster.images.get(name) for name in images]
+        return all(image is None or len(image.counts) == 1 for image in found)
 
     def score_array(self, state: CycleState, pod: PodInfo, nodes: Table) -> Amounts:
         """The same, image by image, over the nodes that have it."""

@@ -5,6 +5,7 @@ The array forms ask a requirement once per distinct value of its label and gathe
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,7 @@ from ksched.framework import (
     PodInfo,
     PreFilterPlugin,
     PreScorePlugin,
+    Scope,
     ScorePlugin,
     Status,
     Table,
@@ -55,6 +57,7 @@ class NodeAffinity(PreFilterPlugin, FilterPlugin, ArrayFilterPlugin, PreScorePlu
     terms that match."""
 
     name = "NodeAffinity"
+    scope = Scope.STATIC
     Args = NodeAffinityArgs
     normalization = Normalization.MAX
     reasons = (ENFORCED, REASON)
@@ -75,6 +78,10 @@ class NodeAffinity(PreFilterPlugin, FilterPlugin, ArrayFilterPlugin, PreScorePlu
             raise ConfigurationError(
                 f"parsing addedAffinity.{where}DuringSchedulingIgnoredDuringExecution: {error}"
             ) from error
+
+    def key(self, pod: PodInfo) -> Hashable | None:
+        """Nothing beyond the pod's shape."""
+        return ()
 
     # -- filter
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
+
 import numpy as np
 
 from ksched.cache.table import Flags
@@ -12,6 +14,7 @@ from ksched.framework import (
     NodeInfo,
     PodInfo,
     PreFilterPlugin,
+    Scope,
     Status,
     Table,
 )
@@ -24,7 +27,12 @@ class NodeDeclaredFeatures(PreFilterPlugin, FilterPlugin, ArrayFilterPlugin):
     """Turn down nodes that lack a feature which the pod's spec needs."""
 
     name = "NodeDeclaredFeatures"
+    scope = Scope.STATIC
     reasons = (REASON,)
+
+    def key(self, pod: PodInfo) -> Hashable | None:
+        """Nothing beyond the pod's shape."""
+        return ()
 
     def pre_filter(self, state: CycleState, pod: PodInfo, nodes: Table) -> Status | None:
         """Skip for a pod that needs none, and where the gate is off."""

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
+
 import numpy as np
 
 from ksched.cache.table import Flags
-from ksched.framework import ArrayFilterPlugin, CycleState, FilterPlugin, NodeInfo, PodInfo, Status, Table
+from ksched.framework import ArrayFilterPlugin, CycleState, FilterPlugin, NodeInfo, PodInfo, Scope, Status, Table
 
 REASON = Status.unresolvable("node(s) didn't match the requested node name")
 
@@ -14,7 +16,12 @@ class NodeName(FilterPlugin, ArrayFilterPlugin):
     """Turn down every node but the one in `spec.nodeName`."""
 
     name = "NodeName"
+    scope = Scope.STATIC
     reasons = (REASON,)
+
+    def key(self, pod: PodInfo) -> Hashable | None:
+        """The node that the pod names."""
+        return pod.spec.node_name
 
     def filter(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> Status | None:
         """Keep the named node, or all where none is named."""

@@ -5,6 +5,8 @@ A node's ports are a set, as upstream: when one of two pods that hold the same p
 
 from __future__ import annotations
 
+from collections.abc import Hashable
+
 import numpy as np
 
 from ksched.cache.table import Flags
@@ -15,6 +17,7 @@ from ksched.framework import (
     NodeInfo,
     PodInfo,
     PreFilterPlugin,
+    Scope,
     Status,
     Table,
 )
@@ -27,7 +30,12 @@ class NodePorts(PreFilterPlugin, FilterPlugin, ArrayFilterPlugin):
     """Turn down nodes on which a host port that the pod wants is taken."""
 
     name = "NodePorts"
+    scope = Scope.NODE
     reasons = (REASON,)
+
+    def key(self, pod: PodInfo) -> Hashable | None:
+        """Nothing beyond the pod's shape."""
+        return ()
 
     def pre_filter(self, state: CycleState, pod: PodInfo, nodes: Table) -> Status | None:
         """Skip for a pod without host ports."""

@@ -8,11 +8,12 @@ another score.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from typing import Any
 
 import numpy as np
 
+from ksched import _core
 from ksched.cache.table import Amounts, Codes, Flags, column
 from ksched.config.args import NodeResourcesBalancedAllocationArgs
 from ksched.framework import (
@@ -22,6 +23,7 @@ from ksched.framework import (
     NodeInfo,
     PodInfo,
     PreScorePlugin,
+    Scope,
     ScorePlugin,
     Status,
     Table,
@@ -36,12 +38,17 @@ class NodeResourcesBalancedAllocation(PreScorePlugin, ScorePlugin, ArrayScorePlu
     the used shares."""
 
     name = "NodeResourcesBalancedAllocation"
+    scope = Scope.NODE
     Args = NodeResourcesBalancedAllocationArgs
 
     def __init__(self, args: Any, handle: Handle) -> None:
         super().__init__(args, handle)
         self._resources = tuple(spec.name for spec in args.resources)
         self._scores: Amounts = column(np.int64, handle.cluster.table.max_nodes)
+
+    def key(self, pod: PodInfo) -> Hashable | None:
+        """Nothing beyond the pod's shape."""
+        return ()
 
     def pre_score(self, state: CycleState, pod: PodInfo, nodes: Table) -> Status | None:
         """Skip for a pod that asks for none of the configured resources."""
@@ -68,6 +75,11 @@ class NodeResourcesBalancedAllocation(PreScorePlugin, ScorePlugin, ArrayScorePlu
         )
         without = balance([min(float(node.requested(name)) / float(room), 1.0) for name, room in present])
         return 50 + divided(50 + with_pod - without, 2)
+
+    def score_rule(self, state: CycleState, pod: PodInfo, nodes: Table) -> _core.ScoreRule:
+        """The native rule; a bypassed resource has no weight."""
+        rows, amounts, bypassed = self._rows(pod, nodes, state[self])
+        return _core.BalancedScore(nodes.resources, rows, amounts, 1 - bypassed.astype(np.int64))
 
     def score_array(self, state: CycleState, pod: PodInfo, nodes: Table) -> Amounts:
         """The same for all nodes in one native pass."""

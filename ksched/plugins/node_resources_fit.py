@@ -6,12 +6,13 @@ cannot help). Kernels: `_kernels/resources.pxi`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from ksched import _core
 from ksched.cache.table import NONZERO_CPU, NONZERO_MEMORY, Amounts, Codes, column
 from ksched.config.args import NodeResourcesFitArgs, ResourceSpec
 from ksched.config.args_validation import fit_args_problems
@@ -26,6 +27,7 @@ from ksched.framework import (
     NodeInfo,
     PodInfo,
     PreScorePlugin,
+    Scope,
     ScorePlugin,
     Status,
     Table,
@@ -58,6 +60,7 @@ class NodeResourcesFit(FilterPlugin, ArrayFilterPlugin, PreScorePlugin, ScorePlu
     RequestedToCapacityRatio."""
 
     name = "NodeResourcesFit"
+    scope = Scope.NODE
     Args = NodeResourcesFitArgs
 
     def __init__(self, args: Any, handle: Handle) -> None:
@@ -71,6 +74,10 @@ class NodeResourcesFit(FilterPlugin, ArrayFilterPlugin, PreScorePlugin, ScorePlu
         self._shape_scores = np.array([point.score * 10 for point in shape], dtype=np.int64)
         self._codes: Codes = column(np.int32, handle.cluster.table.max_nodes)
         self._scores: Amounts = column(np.int64, handle.cluster.table.max_nodes)
+
+    def key(self, pod: PodInfo) -> Hashable | None:
+        """Nothing beyond the pod's shape."""
+        return ()
 
     # -- filter
 
@@ -87,6 +94,11 @@ class NodeResourcesFit(FilterPlugin, ArrayFilterPlugin, PreScorePlugin, ScorePlu
         if not reasons:
             return None
         return Status.unresolvable(*reasons) if unresolvable else Status.unschedulable(*reasons)
+
+    def filter_rule(self, state: CycleState, pod: PodInfo, nodes: Table) -> _core.FilterRule | None:
+        """The native rule, for pods that a code has bits for."""
+        asked = self._asked(pod, nodes)
+        return None if len(asked.names) > _MOST_ASKED else _core.FitFilter(nodes.resources, asked.rows, asked.amounts)
 
     def filter_array(self, state: CycleState, pod: PodInfo, nodes: Table) -> Codes:
         """One code per node: which of the pod's resources are short, and whether for good."""
@@ -175,6 +187,15 @@ class NodeResourcesFit(FilterPlugin, ArrayFilterPlugin, PreScorePlugin, ScorePlu
         share = most_allocated_share if self._strategy.type == "MostAllocated" else least_allocated_share
         weight = sum(weight for _, _, weight in entries)
         return sum(weight * share(wanted, room) for room, wanted, weight in entries) // weight if weight else 0
+
+    def score_rule(self, state: CycleState, pod: PodInfo, nodes: Table) -> _core.ScoreRule:
+        """The strategy's native rule."""
+        rows, asked, weights = self._scored_rows(pod, nodes, state[self])
+        if self._strategy.type == "RequestedToCapacityRatio":
+            return _core.RatioScore(nodes.resources, rows, asked, weights, self._utilization, self._shape_scores)
+        if self._strategy.type == "MostAllocated":
+            return _core.MostAllocatedScore(nodes.resources, rows, asked, weights)
+        return _core.LeastAllocatedScore(nodes.resources, rows, asked, weights)
 
     def score_array(self, state: CycleState, pod: PodInfo, nodes: Table) -> Amounts:
         """The same for all nodes in one native pass."""

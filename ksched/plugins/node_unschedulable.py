@@ -5,8 +5,10 @@ The rule looks at the node's field; the taint that a controller adds to a cordon
 
 from __future__ import annotations
 
+from collections.abc import Hashable
+
 from ksched.cache.table import Flags
-from ksched.framework import ArrayFilterPlugin, CycleState, FilterPlugin, NodeInfo, PodInfo, Status, Table
+from ksched.framework import ArrayFilterPlugin, CycleState, FilterPlugin, NodeInfo, PodInfo, Scope, Status, Table
 from ksched.model.node import Taint
 from ksched.model.selectors import is_tolerated
 
@@ -18,7 +20,12 @@ class NodeUnschedulable(FilterPlugin, ArrayFilterPlugin):
     """Turn down cordoned nodes, unless the pod tolerates the taint that stands for it."""
 
     name = "NodeUnschedulable"
+    scope = Scope.STATIC
     reasons = (REASON,)
+
+    def key(self, pod: PodInfo) -> Hashable | None:
+        """Nothing beyond the pod's shape."""
+        return ()
 
     def filter(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> Status | None:
         """Keep a node that is not cordoned, or whose cordon the pod tolerates."""
