@@ -284,5 +284,5 @@ def plain(value: Any) -> Any:
 
 def shown(value: Any) -> str:
     """A value in one line, shortened."""
-    text = msgspec.json.encode(value).decode()
+    text = msgspec.json.encode(value, order="deterministic").decode()
     return text if len(text) <= 300 else f"{text[:300]}..."

@@ -20,7 +20,7 @@ from ksched.config.expansion import expand_all
 from ksched.config.gates import FeatureGates
 from ksched.config.load import parse
 from ksched.config.types import Configuration
-from ksched.engine.cycle import Cycle, Evaluation
+from ksched.engine.cycle import Cycle, Evaluation, Placement
 from ksched.engine.scheduler import request_rules
 from ksched.framework.build import MissingPlugin, build_profiles, points_of
 from ksched.framework.plugin import Plugin
@@ -95,6 +95,7 @@ class World:
         if gated is not None:
             return Answer(Decision(pod=pod.key, pre_enqueue=_verdict(gated)), self._plugins(pod))
         strict = self._evaluate(profile, info)
+        self._check_schedule(profile, info, strict)
         if strict.pre_filter is None or has_plugin(strict.pre_filter.plugin):
             return Answer(decision_of(pod, strict), self._plugins(pod))
         open_minded = self._evaluate(self._lenient_profiles[pod.scheduler_name], info)
@@ -113,10 +114,25 @@ class World:
         return build_profiles(self.configuration, self.gates, handle(self.cluster, self.gates), registry)
 
     def _evaluate(self, profile: Profile, pod: PodInfo) -> Evaluation:
+        return self._cycle.evaluate(profile, pod, self._nominations())
+
+    def _check_schedule(self, profile: Profile, pod: PodInfo, found: Evaluation) -> None:
+        """Schedule the pod as a scheduler would, to see that it comes to what `evaluate` found; then undo it."""
+        scheduled = self._cycle.schedule(profile, pod, self._nominations())
+        if isinstance(scheduled, Placement):
+            self.cluster.forget(pod.uid)
+            assert scheduled.node_name in found.best, f"{scheduled.node_name} was chosen among {found.best}"
+            assert scheduled.feasible == len(found.feasible), f"{scheduled.feasible} feasible, found {found.feasible}"
+        else:
+            message = found.message if found.error is None else found.error.message
+            assert scheduled.message == message, f"pod is told {scheduled.message!r}, found {message!r}"
+
+    def _nominations(self) -> dict[str, list[PodInfo]]:
+        """The pods that are nominated and not yet placed, by node."""
         nominated: dict[str, list[PodInfo]] = {}
         for other in self._nominated.values():
             nominated.setdefault(other.pod.status.nominated_node_name, []).append(other)
-        return self._cycle.evaluate(profile, pod, nominated)
+        return nominated
 
     def _plugins(self, pod: Pod) -> Plugins:
         expanded = self._order.get(pod.scheduler_name, {})
