@@ -57,11 +57,21 @@ class Call(Request):
     client: Client
 
     def __init__(
-        self, method: str, target: str, body: bytes | None = None, *, max_tries: int = MAX_TRIES, **options: Any
+        self,
+        method: str,
+        target: str,
+        body: bytes | None,
+        content_type: str,
+        priority: Priority,
+        timeout_seconds: float,
+        idempotent: bool,
+        max_tries: int,
     ) -> None:
-        super().__init__(method, target, body, **options)
+        Request.__init__(self, method, target, body, content_type, priority, timeout_seconds, idempotent)
         self.max_tries = max_tries
-        self.renew()
+        self.tries = 1
+        self.throttled = 0
+        self.refreshed = False
 
     def renew(self) -> None:
         """Forget what was tried: the call is about to be sent anew."""
@@ -176,15 +186,9 @@ class Client:
         max_tries: int = MAX_TRIES,
     ) -> Call:
         """Send without waiting; `on_done` gets the answer, errors included, or a ConnectionFailed."""
+        idempotent = method == "GET" if idempotent is None else idempotent
         call = _CallWithCallback(
-            method,
-            target(path, query),
-            body,
-            content_type=content_type,
-            priority=priority,
-            timeout_seconds=timeout_seconds,
-            idempotent=method == "GET" if idempotent is None else idempotent,
-            max_tries=max_tries,
+            method, target(path, query), body, content_type, priority, timeout_seconds, idempotent, max_tries
         )
         call.on_done = on_done
         self.submit(call)

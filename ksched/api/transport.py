@@ -72,7 +72,6 @@ class Request:
         method: str,
         target: str,
         body: bytes | None = None,
-        *,
         content_type: str = JSON,
         priority: Priority = Priority.READ,
         timeout_seconds: float = 30.0,

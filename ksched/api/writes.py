@@ -20,7 +20,7 @@ import orjson
 from ksched.api.client import Call, Client, Outcome, segment
 from ksched.api.decode import POD
 from ksched.api.http1 import Response
-from ksched.api.transport import Priority
+from ksched.api.transport import JSON, Priority
 from ksched.errors import ApiError, ClientError, ConnectionFailed, ObjectError
 from ksched.model.pod import Pod
 
@@ -353,14 +353,8 @@ class _Bind(Call):
         node_name: str,
         told: Callable[[BindResult], None],
     ) -> None:
-        super().__init__(
-            "POST",
-            pod_path(namespace, name, "/binding"),
-            bind_body(namespace, name, uid, node_name),
-            priority=Priority.BIND,
-            timeout_seconds=writes._timeout_seconds,
-            max_tries=1,
-        )
+        path, body = pod_path(namespace, name, "/binding"), bind_body(namespace, name, uid, node_name)
+        Call.__init__(self, "POST", path, body, JSON, Priority.BIND, writes._timeout_seconds, False, 1)
         self.writes = writes
         self.namespace = namespace
         self.name = name
