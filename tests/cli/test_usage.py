@@ -40,7 +40,7 @@ def test_version_says_whose_behaviour_it_is(typed: Typed) -> None:
         pytest.param(["walk"], "No such command 'walk'", id="a command that does not exist"),
         pytest.param(["run", "--secure-port", "1"], "No such option '--secure-port'", id="a flag that is not known"),
         pytest.param(["run", "now"], "Got unexpected extra argument (now)", id="run takes no arguments"),
-        pytest.param(["run", "--v=many"], "'many' is not a valid integer", id="a level that is no number"),
+        pytest.param(["run", "--v=many"], "'many' is not a valid level", id="a level that is no number"),
         pytest.param(["run", "-v", "-1"], "-1 is not in the range x>=0", id="a negative level"),
         pytest.param(
             ["run", "--feature-gates", "Nope=true"],

@@ -18,6 +18,9 @@ from ksched.cli.demo.screen import Screen
 from ksched.cli.processes import KschedProcess
 from ksched.sandbox.audit import Amounts
 
+MEASURE_SECONDS = 1.0
+"""Time between two questions for latencies: the server sorts all of them to answer."""
+
 PAGE = 500
 """Pods in one page of a list, as kubectl asks."""
 
@@ -53,24 +56,23 @@ class Follower:
         self._screen = screen
         self._placed = 0
         self._taken: dict[str, Amounts] = {pool: {} for pool in plan.room}
-        self._before = (0.0, 0)
+        self._placed_before = 0
+        self._measured = time.monotonic()
 
     async def look(self, scheduler: KschedProcess | None) -> int:
         """Ask once, show it, and return how many pods are bound."""
-        stats = await self.server.get("/sandbox/stats")
-        timeline = await self.server.get("/sandbox/timeline")
         news = (await self.server.get("/sandbox/placements", after=str(self._placed)))["placements"]
         self._placed += len(news)
         for namespace, name, node in news:
             self._add(self._plan.pool_of[node], self._plan.requests[f"{namespace}/{name}"])
         state = self._screen.state
         now = time.monotonic()
-        then, bound = self._before
-        state.pods_per_second = (stats["pods_bound"] - bound) / (now - then) if then else 0.0
-        self._before = (now, stats["pods_bound"])
-        state.bound = stats["pods_bound"]
-        latency = timeline["latency_seconds"] or {}
-        state.latency_p50, state.latency_p99 = latency.get("p50"), latency.get("p99")
+        if now - self._measured >= MEASURE_SECONDS:
+            latency = (await self.server.get("/sandbox/timeline"))["latency_seconds"] or {}
+            state.latency_p50, state.latency_p99 = latency.get("p50"), latency.get("p99")
+            state.pods_per_second = (self._placed - self._placed_before) / (now - self._measured)
+            self._measured, self._placed_before = now, self._placed
+        state.bound = self._placed
         state.utilization = self.utilization()
         if scheduler is not None:
             usage = scheduler.usage()

@@ -25,7 +25,7 @@ from ksched.errors import KschedError
 from ksched.sandbox.process import SandboxProcess
 from ksched.sandbox.server import SandboxOptions
 
-LOOK_SECONDS = 0.25
+LOOK_SECONDS = 0.2
 """Time between two looks at the server."""
 
 START_SECONDS = 60.0
