@@ -64,17 +64,21 @@ class SchedulerProcess:
             process.kill()
             process.wait()
 
-    def stop(self, seconds: float = 15.0) -> int:
-        """Ask it to stop; its exit code."""
+    def ask_to_stop(self) -> None:
+        """Send SIGTERM."""
+        assert self._process is not None, "it does not run"
+        self._process.send_signal(signal.SIGTERM)
+
+    def ended(self, seconds: float = 15.0) -> int:
+        """Wait for its end; the exit code."""
         process, self._process = self._process, None
         assert process is not None, "it does not run"
-        process.send_signal(signal.SIGTERM)
         try:
             return process.wait(seconds)
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
-            raise AssertionError(f"not stopped within {seconds:g} s:\n{self.log[-3000:]}") from None
+            raise AssertionError(f"not ended within {seconds:g} s:\n{self.log[-3000:]}") from None
 
     def wait_for_log(self, text: str, seconds: float = 15.0) -> None:
         """Wait until it has said something."""

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from tests.scenarios.api import Api, eventually
+from tests.scenarios.api import Api, Refusal, eventually
 from tests.scenarios.conftest import SandboxPlane
 from tests.scenarios.objects import node, pod
 
@@ -34,7 +34,7 @@ def bound(api: Api) -> int:
     """How many pods have a node; 0 where the server does not answer just now."""
     try:
         return len(api.placements())
-    except OSError:
+    except (OSError, Refusal):
         return 0
 
 
@@ -52,7 +52,7 @@ def when_some_are_bound(sandbox: SandboxPlane, act: Callable[[], object], share:
     act()
 
 
-SLOW_BINDS = {"verbs": ["bind"], "latency_seconds": 0.1}
+SLOW_BINDS = {"verbs": ["bind"], "latency_seconds": 0.25}
 """Stretches the work to some seconds, so that what happens meanwhile happens in the middle."""
 
 
@@ -173,17 +173,24 @@ def test_events_that_come_twice_or_in_the_wrong_order(sandbox: SandboxPlane) -> 
 
 def test_sigterm_lets_binds_in_flight_finish_and_writes_their_events(sandbox: SandboxPlane) -> None:
     fill(sandbox)
-    sandbox.misbehave(rules=[{"verbs": ["bind"], "latency_seconds": 0.4}])
+    sandbox.misbehave(rules=[SLOW_BINDS])
     with sandbox.scheduler() as scheduler:
-        eventually(lambda: 0 < bound(sandbox.api) < PODS)
-        assert scheduler.stop() == 0
+        before = eventually(lambda: bound(sandbox.api))
+        assert before < PODS, "too late: no bind is in flight"
+        scheduler.ask_to_stop()
+        scheduler.wait_for_log("requested to terminate")
+        sandbox.api.create(node("empty"))
+        sandbox.api.create(pod("late"))
+        assert scheduler.ended() == 0
     placed = sandbox.api.placements()
-    assert len(placed) < PODS, "too late: nothing was left to do"
-    time.sleep(0.6)
+    assert len(placed) >= before
+    assert "late" not in placed, "a cycle began after the scheduler was asked to stop"
+    time.sleep(0.5)
     assert sandbox.api.placements() == placed, "a bind arrived after the scheduler had ended"
     events = sandbox.api.call("GET", "/apis/events.k8s.io/v1/namespaces/default/events")["items"]
     told = {event["regarding"]["name"] for event in events if event["reason"] == "Scheduled"}
     assert told == set(placed)
+    assert sandbox.audit()["ok"]
 
 
 def test_pods_come_and_go_while_the_server_misbehaves(sandbox: SandboxPlane) -> None:

@@ -6,15 +6,11 @@ from collections import Counter
 
 import pytest
 
-from tests.scenarios.api import Object, eventually
+from tests.scenarios.api import eventually
 from tests.scenarios.conftest import ControlPlane
 from tests.scenarios.objects import condition, node, pod
 
 NO_ROOM = "0/2 nodes are available: 2 Insufficient cpu."
-
-
-def named(api_pods: dict[str, Object], name: str) -> Object:
-    return api_pods[name]
 
 
 def test_every_pod_that_fits_is_bound_and_no_node_is_overcommitted(control_plane: ControlPlane) -> None:
@@ -184,4 +180,5 @@ def test_sigterm_ends_it_with_code_0(control_plane: ControlPlane) -> None:
     api.create(pod("one"))
     with control_plane.scheduler() as scheduler:
         eventually(api.placements)
-        assert scheduler.stop() == 0
+        scheduler.ask_to_stop()
+        assert scheduler.ended() == 0
