@@ -26,22 +26,27 @@ class Problem(NamedTuple):
 
 
 def invalid(path: str, value: Any, detail: str) -> Problem:
+    """A value that is not allowed; `detail` says what is."""
     return Problem(path, f"Invalid value: {_shown(value)}", detail)
 
 
 def required(path: str, detail: str = "") -> Problem:
+    """A value that is missing."""
     return Problem(path, "Required value", detail)
 
 
 def forbidden(path: str, detail: str) -> Problem:
+    """A value that may not be given here."""
     return Problem(path, "Forbidden", detail)
 
 
 def duplicate(path: str, value: Any) -> Problem:
+    """A value that is there already."""
     return Problem(path, f"Duplicate value: {_shown(value)}")
 
 
 def unsupported(path: str, value: str, supported: Iterable[str]) -> Problem:
+    """A value that is not one of those that are supported."""
     values = ", ".join(_shown(choice) for choice in supported)
     return Problem(path, f"Unsupported value: {_shown(value)}", f"supported values: {values}")
 

@@ -65,19 +65,17 @@ class Report:
         """Why the demo failed, one line each; empty after success."""
         found = []
         if self.bound + len(self.pending) != self.pods:
-            found.append(
-                f"{self.pods} pods were created, but {self.bound} are bound and {len(self.pending)} are pending"
-            )
+            found.append(f"{_pods(self.pods)} created, but {self.bound} bound and {len(self.pending)} pending")
         if self.cannot_fit is not None:
             left = [pod.key for pod in self.pending if pod.key not in self.cannot_fit]
             if left:
-                found.append(f"{len(left)} pods that fit were not bound, among them {', '.join(sorted(left)[:5])}")
+                found.append(f"{_pods(len(left))} that would fit not bound, among them {', '.join(sorted(left)[:5])}")
             placed = self.cannot_fit.keys() - {pod.key for pod in self.pending}
             if placed:
-                found.append(f"{len(placed)} pods that cannot fit were bound: {', '.join(sorted(placed)[:5])}")
+                found.append(f"{_pods(len(placed))} that cannot fit, but bound: {', '.join(sorted(placed)[:5])}")
         silent = [pod.key for pod in self.pending if not pod.message]
         if silent:
-            found.append(f"{len(silent)} pending pods do not say why, among them {', '.join(sorted(silent)[:5])}")
+            found.append(f"{_pods(len(silent))} pending without a reason, among them {', '.join(sorted(silent)[:5])}")
         for what, key in (("over-committed", "overcommitted"), ("bound more than once", "bound_more_than_once")):
             if self.audit[key]:
                 found.append(f"{what}: {self.audit[key][:5]}")
@@ -177,7 +175,7 @@ class Report:
         if self.cannot_fit is None:
             self._show_reasons(console)
             return
-        console.print(f"{len(self.cannot_fit)} pods cannot fit by construction; pending at the end:")
+        console.print(f"{_pods(len(self.cannot_fit))} cannot fit by construction; pending at the end:")
         for pod in self.pending[:SHOWN_PENDING]:
             _print(console, f"  {pod.key} ({self.cannot_fit.get(pod.key, 'should fit')})")
             _print(console, f"      {pod.message or 'no reason given'}")
@@ -195,6 +193,10 @@ class Report:
             _print(console, f"  {count:5} x {message}")
         if len(reasons) > SHOWN_PENDING:
             console.print(f"  ... and {len(reasons) - SHOWN_PENDING} other reasons")
+
+
+def _pods(count: int) -> str:
+    return "1 pod" if count == 1 else f"{count:,} pods"
 
 
 def _print(console: Console, text: str) -> None:

@@ -84,7 +84,7 @@ def test_ctrl_c_stops_everything(started: Started) -> None:
 
 
 def test_ctrl_c_in_the_middle_stops_everything(started: Started) -> None:
-    demo = started("demo", "--nodes", 50, "--pods", 2000, "--unschedulable", 0)
+    demo = started("demo", "--nodes", 100, "--pods", 2000, "--unschedulable", 0)
     assert demo.stdout is not None
     for line in demo.stdout:
         if "kubeconfig" in line:

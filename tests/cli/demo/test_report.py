@@ -44,20 +44,20 @@ def report(**changed: Any) -> Report:
     [
         pytest.param({}, [], id="all is well"),
         pytest.param({"cannot_fit": None}, [], id="of a recorded cluster nobody knows which pods fit"),
-        pytest.param({"pods": 4}, ["4 pods were created, but 2 are bound and 1 are pending"], id="a pod is lost"),
+        pytest.param({"pods": 4}, ["4 pods created, but 2 bound and 1 pending"], id="a pod is lost"),
         pytest.param(
             {"cannot_fit": {}},
-            ["1 pods that fit were not bound, among them default/big"],
+            ["1 pod that would fit not bound, among them default/big"],
             id="a pod that fits is pending",
         ),
         pytest.param(
             {"cannot_fit": {"default/big": "", "default/huge": ""}},
-            ["1 pods that cannot fit were bound: default/huge"],
+            ["1 pod that cannot fit, but bound: default/huge"],
             id="a pod that cannot fit is bound",
         ),
         pytest.param(
             {"pending": [Pending("default", "big", "", "")]},
-            ["1 pending pods do not say why, among them default/big"],
+            ["1 pod pending without a reason, among them default/big"],
             id="a pending pod has no message",
         ),
         pytest.param(
@@ -123,7 +123,7 @@ def shown(of: Report) -> str:
 
 def test_summary_names_the_pods_that_cannot_fit_and_why() -> None:
     text = shown(report())
-    assert "1 pods cannot fit by construction" in text
+    assert "1 pod cannot fit by construction" in text
     assert "default/big (asks for too much)" in text
     assert MESSAGE in text
     assert "4.0 ms" in text
@@ -140,4 +140,4 @@ def test_summary_of_a_recorded_cluster_groups_by_reason() -> None:
 
 
 def test_summary_says_what_failed() -> None:
-    assert "FAILED: 4 pods were created" in shown(report(pods=4))
+    assert "FAILED: 4 pods created" in shown(report(pods=4))
