@@ -12,14 +12,14 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-import numpy as np
-
 from ksched import _core
 from ksched.cache.cluster import Cluster
 from ksched.cache.shapes import PodInfo
 from ksched.framework.boards import Standing
+from ksched.framework.filtering import Filtered, PreFiltered
 from ksched.framework.plugin import PostFilterResult
-from ksched.framework.profile import Filtered, PreFiltered, Profile, Scored
+from ksched.framework.profile import Profile
+from ksched.framework.scoring import Scored
 from ksched.framework.state import CycleState
 from ksched.framework.status import Code, Status
 
@@ -90,13 +90,11 @@ class Cycle:
             return _failed(pod, filtered.error, filtered.error.message)
         if not filtered.feasible:
             return self._unplaced(profile, state, pod, found, filtered)
-        slot = self._pick(profile, state, pod, filtered.feasible)
+        slot = self._pick(profile, state, pod, filtered)
         if isinstance(slot, Status):
             return _failed(pod, slot, slot.message)
-        evaluated = filtered.feasible + int(
-            np.count_nonzero(self._cluster.table.verdicts[: self._cluster.table.size] > 0)
-        )
-        return self._hold(profile, state, pod, self._cluster.table.names[slot], filtered.feasible, evaluated)
+        name = self._cluster.table.names[slot]
+        return self._hold(profile, state, pod, name, filtered.feasible, filtered.evaluated())
 
     def evaluate(self, profile: Profile, pod: PodInfo, nominated: Nominated) -> Evaluation:
         """Everything that a cycle finds out about a pod, node by node, without placing it. Slow: for people who ask
@@ -121,7 +119,7 @@ class Cycle:
         if filtered.error is not None:
             report.error = filtered.error
         elif slots:
-            self._report_scores(report, profile, state, pod, slots)
+            self._report_scores(report, profile, state, pod, filtered)
         else:
             unplaced = self._unplaced(profile, state, pod, found, filtered)
             report.message, report.post_filter = unplaced.message, unplaced
@@ -136,8 +134,8 @@ class Cycle:
         if not count:
             everything = PreFiltered(None, None, frozenset())
             return self._unplaced(profile, standing.state, pod, everything, profile.filtered_by(standing, pod))
-        slot = board.nth_best(self._rng.randrange(count) if count > 1 else 0)
-        return self._hold(profile, CycleState(), pod, table.names[slot], board.feasible, table.count)
+        slot = board.nth_best(self._among(count))
+        return self._hold(profile, standing.state.clone(), pod, table.names[slot], board.feasible, table.count)
 
     def _filter(
         self, profile: Profile, state: CycleState, pod: PodInfo, found: PreFiltered, nominated: Nominated
@@ -152,18 +150,20 @@ class Cycle:
                 ), True
         return profile.filter(state, pod, found, nominated), False
 
-    def _pick(self, profile: Profile, state: CycleState, pod: PodInfo, feasible: int) -> int | Status:
+    def _pick(self, profile: Profile, state: CycleState, pod: PodInfo, filtered: Filtered) -> int | Status:
         """The slot of the best node. A single one is taken without being scored, as upstream."""
-        table = self._cluster.table
-        if feasible == 1:
-            return int(np.argmax(table.alive[: table.size]))
-        scored = profile.score(state, pod)
+        if filtered.feasible == 1:
+            return filtered.feasible_slots()[0]
+        scored = profile.score(state, pod, filtered)
         if isinstance(scored, Status):
             return scored
+        table = self._cluster.table
         top, count = _core.best(scored.totals, table.alive, table.size)
-        return int(
-            _core.nth_with(scored.totals, table.alive, top, self._rng.randrange(count) if count > 1 else 0, table.size)
-        )
+        return _core.nth_with(scored.totals, table.alive, top, self._among(count), table.size)
+
+    def _among(self, count: int) -> int:
+        """One of `count` equally good nodes."""
+        return self._rng.randrange(count) if count > 1 else 0
 
     def _hold(
         self, profile: Profile, state: CycleState, pod: PodInfo, node_name: str, feasible: int, evaluated: int
@@ -222,9 +222,10 @@ class Cycle:
         return result, status.message if status is not None else ""
 
     def _report_scores(
-        self, report: Evaluation, profile: Profile, state: CycleState, pod: PodInfo, slots: Sequence[int]
+        self, report: Evaluation, profile: Profile, state: CycleState, pod: PodInfo, filtered: Filtered
     ) -> None:
-        scored = profile.score(state, pod, details=True)
+        slots = filtered.feasible_slots()
+        scored = profile.score(state, pod, filtered, details=True)
         names = self._cluster.table.names
         if isinstance(scored, Status):
             if len(slots) == 1:  # the scheduler takes it unscored

@@ -1,15 +1,13 @@
 """A profile: the plugins of one scheduler name, and how they are run at each extension point.
 
 The rules are kube-scheduler's framework runtime: which codes end a cycle, whose words are shown, what Skip leaves out.
-Filtering works on the table's `alive` and `verdicts` columns, scoring on a column of totals, so that a point costs one
-call per plugin and not one per node. What a node's verdict says in words is worked out only when somebody asks
-(`Filtered`).
+The steps over nodes are in `filtering` and `scoring`; what is kept of them for the next pod of the same shape is in
+`boards`.
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
@@ -21,6 +19,7 @@ from ksched.cache.shapes import PodInfo
 from ksched.cache.table import Amounts, Table, column
 from ksched.framework.boards import Boards, Standing
 from ksched.framework.faults import awaited, called
+from ksched.framework.filtering import Filtered, FilteredAll, FilteredFew, FilterStep, PreFiltered
 from ksched.framework.plugin import (
     ArrayFilterPlugin,
     ArrayScorePlugin,
@@ -40,194 +39,16 @@ from ksched.framework.plugin import (
     ReservePlugin,
     ScorePlugin,
 )
+from ksched.framework.scoring import Scored, ScoreStep
 from ksched.framework.state import CycleState
 from ksched.framework.status import Code, Status, Wait
 
 T = TypeVar("T")
 
-_CODE_MASK = (1 << _core.CODE_BITS) - 1
-_SPECIAL = 255
-"""The plugin number of verdicts that no array form gave: those of nodes that were looked at one by one."""
+FEW_NODES = 16
+"""Where PreFilter leaves no more nodes than this, they are looked at one by one instead of in a pass over all."""
 
 NOT_FOUND_BY_PREFILTER = "node(s) didn't satisfy plugin(s) [{}]"
-
-
-class PreFiltered:
-    """How PreFilter went: a status that ends the cycle, or the nodes it narrowed the search to (None: all)."""
-
-    __slots__ = ("narrowed_by", "nodes", "status")
-
-    def __init__(self, status: Status | None, nodes: frozenset[str] | None, narrowed_by: frozenset[str]) -> None:
-        self.status = status
-        self.nodes = nodes
-        self.narrowed_by = narrowed_by
-
-
-class Filtered:
-    """How filtering went: how many nodes are left, and why the others are not. Valid until the next cycle."""
-
-    __slots__ = ("_nodes", "_said", "_steps", "absent", "error", "feasible", "pod", "state", "table")
-
-    def __init__(
-        self,
-        nodes: Callable[[int], NodeInfo],
-        table: Table,
-        state: CycleState,
-        pod: PodInfo,
-        steps: Sequence[FilterStep],
-    ) -> None:
-        self.table = table
-        self.state = state
-        self.pod = pod
-        self.feasible = 0
-        self.error: Status | None = None
-        self.absent: Status | None = None
-        self._nodes = nodes
-        self._steps = steps
-        self._said: list[Status] = []
-
-    def status(self, verdict: int) -> Status:
-        """What a verdict says."""
-        number, code = verdict >> _core.CODE_BITS, verdict & _CODE_MASK
-        if number == _SPECIAL:
-            return self._said[code - 1]
-        step = self._steps[number]
-        return step.explain(self.state, self.pod, code).by(step.plugin.name)
-
-    def special(self, status: Status) -> int:
-        """A verdict for a status that has no code of its own."""
-        if status not in self._said:
-            self._said.append(status)
-        return _SPECIAL << _core.CODE_BITS | self._said.index(status) + 1
-
-    def counts(self) -> tuple[Counter[Status], int]:
-        """How many nodes each status turned down, and how many PreFilter left out."""
-        verdicts = self.table.verdicts[: self.table.size]
-        numbers, times = np.unique(
-            verdicts[(verdicts != 0) & (self.table.present[: self.table.size] != 0)], return_counts=True
-        )
-        found: Counter[Status] = Counter()
-        left_out = 0
-        for number, count in zip(numbers.tolist(), times.tolist(), strict=True):
-            if number == _core.ABSENT:
-                left_out = count
-            else:
-                found[self.status(number)] += count
-        return found, left_out
-
-    def rejected(self) -> Iterator[tuple[NodeInfo, Status]]:
-        """Every node that a filter turned down, with the status."""
-        for slot in np.flatnonzero(self.table.verdicts[: self.table.size] > 0).tolist():
-            yield self._nodes(slot), self.status(int(self.table.verdicts[slot]))
-
-    def feasible_slots(self) -> list[int]:
-        """The slots of the nodes that are left."""
-        slots: list[int] = np.flatnonzero(self.table.alive[: self.table.size]).tolist()
-        return slots
-
-
-class FilterStep:
-    """One filter plugin in a profile, in the form that is used."""
-
-    __slots__ = ("_said", "array", "number", "plain", "plugin")
-
-    def __init__(self, number: int, plugin: FilterPlugin | ArrayFilterPlugin, native: bool) -> None:
-        self.number = number
-        self.plugin = plugin
-        self.plain = plugin if isinstance(plugin, FilterPlugin) else None
-        self.array = plugin if isinstance(plugin, ArrayFilterPlugin) and (native or self.plain is None) else None
-        self._said: list[Status] = []
-
-    def reject(self, cluster: Cluster, filtered: Filtered) -> int:
-        """Take out the nodes that the plugin turns down; returns how many."""
-        return (
-            self._reject_by_array(self.array, filtered)
-            if self.array is not None
-            else self._reject_one_by_one(cluster, filtered)
-        )
-
-    def explain(self, state: CycleState, pod: PodInfo, code: int) -> Status:
-        """The status behind a code of this step."""
-        return self.array.explain(state, pod, code) if self.array is not None else self._said[code - 1]
-
-    def one(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> Status | None:
-        """The plugin's word on one node, which may be a what-if."""
-        if self.plain is not None:
-            return called(self.plugin, "Filter", self.plain.filter, state, pod, node)
-        assert self.array is not None
-        codes = called(self.plugin, "Filter", self.array.filter_array, state, pod, node.table)
-        if codes is None or isinstance(codes, Status):
-            return codes
-        code = int(codes[node.slot])
-        return self.array.explain(state, pod, code) if code else None
-
-    def _reject_by_array(self, plugin: ArrayFilterPlugin, filtered: Filtered) -> int:
-        table = filtered.table
-        codes = called(plugin, "Filter", plugin.filter_array, filtered.state, filtered.pod, table)
-        if codes is None:
-            return 0
-        if isinstance(codes, Status):
-            filtered.error = codes.by(plugin.name)
-            return 0
-        reject: Callable[[Any, int, int], int] = (
-            table.sieve.reject_small if codes.dtype == np.uint8 else table.sieve.reject
-        )
-        return reject(codes, self.number, table.size)
-
-    def _reject_one_by_one(self, cluster: Cluster, filtered: Filtered) -> int:
-        self._said.clear()
-        codes = np.zeros(filtered.table.size, dtype=np.int32)
-        failed: dict[str, Status] = {}
-        for slot in filtered.feasible_slots():
-            node = cluster.at(slot)
-            status = self.one(filtered.state, filtered.pod, node)
-            if status is None or status.code == Code.SUCCESS:
-                continue
-            if not status.is_rejected:
-                failed[node.name] = status
-            if status not in self._said:
-                self._said.append(status)
-            codes[slot] = self._said.index(status) + 1
-        if failed:
-            filtered.error = failed[min(failed)].by(self.plugin.name)
-        return int(filtered.table.sieve.reject(codes, self.number, filtered.table.size))
-
-
-class ScoreStep:
-    """One score plugin in a profile, in the form that is used, and its weight."""
-
-    __slots__ = ("array", "plain", "plugin", "weight")
-
-    def __init__(self, plugin: ScorePlugin | ArrayScorePlugin, weight: int, native: bool) -> None:
-        self.plugin = plugin
-        self.weight = weight
-        self.plain = plugin if isinstance(plugin, ScorePlugin) else None
-        self.array = plugin if isinstance(plugin, ArrayScorePlugin) and (native or self.plain is None) else None
-
-    def raw(self, cluster: Cluster, state: CycleState, pod: PodInfo) -> Amounts | Status:
-        """The plugin's scores before normalisation, one per slot."""
-        table = cluster.table
-        if self.array is not None:
-            return called(self.plugin, "Score", self.array.score_array, state, pod, table)
-        assert self.plain is not None
-        scores = np.zeros(table.size, dtype=np.int64)
-        for slot in np.flatnonzero(table.alive[: table.size]).tolist():
-            score = called(self.plugin, "Score", self.plain.score, state, pod, cluster.at(slot))
-            if isinstance(score, Status):
-                return score
-            scores[slot] = score
-        return scores
-
-
-class Scored:
-    """What scoring found: totals per slot; with `details`, each plugin's raw and weighted scores too."""
-
-    __slots__ = ("raw", "totals", "weighted")
-
-    def __init__(self, totals: Amounts) -> None:
-        self.totals = totals
-        self.raw: dict[str, Amounts] = {}
-        self.weighted: dict[str, Amounts] = {}
 
 
 class Profile:
@@ -352,13 +173,15 @@ class Profile:
         `nominated` are the pods nominated to nodes, by node name. A node with nominated pods of at least this pod's
         priority must fit the pod with them and without them.
         """
+        if found.nodes is not None and len(found.nodes) <= FEW_NODES:
+            return self._filter_few(state, pod, found, nominated)
         table = self.cluster.table
-        filtered = Filtered(self.cluster.at, table, state, pod, self._filters)
+        filtered = FilteredAll(self.cluster, state, pod, self._filters)
         filtered.feasible = int(table.sieve.start(table.present, table.size))
         if found.nodes is not None:
             known = [node.slot for name in found.nodes if (node := self.cluster.node(name)) is not None]
             filtered.feasible = int(table.sieve.keep_only(np.array(known, dtype=np.int32), table.size))
-            filtered.absent = Status.unresolvable(NOT_FOUND_BY_PREFILTER.format(" ".join(sorted(found.narrowed_by))))
+            filtered.absent = _left_out_by(found)
         crowded = self._nodes_with_nominated(pod, nominated, table) if nominated else []
         for step in self._filters:
             if not filtered.feasible or filtered.error is not None:
@@ -368,6 +191,17 @@ class Profile:
         for node, pods in crowded:
             self._recheck_with_nominated(filtered, node, pods)
         return filtered
+
+    def _filter_few(
+        self, state: CycleState, pod: PodInfo, found: PreFiltered, nominated: Mapping[str, Sequence[PodInfo]]
+    ) -> FilteredFew:
+        verdicts: dict[str, tuple[NodeInfo, Status | None]] = {}
+        for name in found.nodes or ():
+            node = self.cluster.node(name)
+            if node is not None:
+                status = self.filter_one_with_nominated(state, pod, node, nominated.get(name, ()))
+                verdicts[name] = node, status
+        return FilteredFew(self.cluster, verdicts, _left_out_by(found))
 
     def filter_one(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> Status | None:
         """Every filter on one node, which may be a what-if; None if it is kept."""
@@ -410,9 +244,10 @@ class Profile:
             reasons.extend(status.reasons)
         return result, Status.unschedulable(*reasons)
 
-    def score(self, state: CycleState, pod: PodInfo, *, details: bool = False) -> Scored | Status:
+    def score(self, state: CycleState, pod: PodInfo, filtered: Filtered, *, details: bool = False) -> Scored | Status:
         """Score the nodes that filtering left: PreScore, Score, normalisation, weights. A status is a failure that ends
         the cycle."""
+        filtered.mark_feasible()
         table = self.cluster.table
         totals = self._totals[: table.size]
         totals.fill(0)
@@ -521,7 +356,7 @@ class Profile:
         """A board's verdicts, as if filtering had just been run."""
         table = self.cluster.table
         standing.board.copy_verdicts(table.alive, table.verdicts)
-        filtered = Filtered(self.cluster.at, table, standing.state, pod, self._filters)
+        filtered = FilteredAll(self.cluster, standing.state, pod, self._filters)
         filtered.feasible = standing.board.feasible
         return filtered
 
@@ -537,20 +372,16 @@ class Profile:
                 found.append((node, pods))
         return found
 
-    def _recheck_with_nominated(self, filtered: Filtered, node: NodeInfo, pods: Sequence[PodInfo]) -> None:
+    def _recheck_with_nominated(self, filtered: FilteredAll, node: NodeInfo, pods: Sequence[PodInfo]) -> None:
         """The first of the two passes. The second has been run over all nodes; where both object, the first one's words
         count."""
         crowded = node.what_if()
         crowded.add(pods)
         status = self.filter_one(filtered.state, filtered.pod, crowded)
-        if status is None:
-            return
-        if not status.is_rejected:
-            filtered.error = status
-        table = filtered.table
-        filtered.feasible -= int(table.alive[node.slot])
-        table.alive[node.slot] = 0
-        table.verdicts[node.slot] = filtered.special(status)
+        if status is not None:
+            if not status.is_rejected:
+                filtered.error = status
+            filtered.reject_one(node, status)
 
     def _pre_scored(self, state: CycleState, pod: PodInfo) -> Status | None:
         """Run PreScore; a status is a failure."""
@@ -593,6 +424,10 @@ class Profile:
                 f"{bad}, it should in the range of [0, 100] after normalizing"
             )
         return None
+
+
+def _left_out_by(found: PreFiltered) -> Status:
+    return Status.unresolvable(NOT_FOUND_BY_PREFILTER.format(" ".join(sorted(found.narrowed_by))))
 
 
 def _nothing_in_common(narrowed_by: Iterable[str]) -> Status:
