@@ -2,6 +2,7 @@
 
     kubeconfig   where the API server is, and how to prove who we are
     http1        HTTP/1.1 as bytes: heads out, answers in; no I/O
+    connection   one connection: a request at a time, or a watch
     transport    a pool of keep-alive connections, one request at a time on each
     client       requests: credentials, rate, what may be tried again
     decode       bytes to objects; what is malformed is named, never fatal

@@ -35,6 +35,11 @@ USER_AGENT = f"ksched/{__version__} (linux/amd64) scheduler"
 MAX_TRIES = 5
 """Tries of an idempotent request whose answers fail."""
 
+FIRST_DELAY_SECONDS = 0.1
+"""Before the second try; each further one waits twice as long."""
+
+MAX_DELAY_SECONDS = 5.0
+
 MAX_THROTTLED = 20
 """How often one request may be answered with 429 before its caller hears of it."""
 
@@ -378,9 +383,9 @@ class Client:
         return min(seconds, MAX_RETRY_AFTER_SECONDS) * (1.0 + 0.1 * self._rng.random()) + 0.001
 
     def _jittered(self, call: Call) -> float:
-        seconds = min(0.05 * 2.0 ** min(call.tries, 10), 5.0) * (0.5 + self._rng.random())
+        seconds = min(FIRST_DELAY_SECONDS * 2.0 ** min(call.tries - 1, 10), MAX_DELAY_SECONDS)
         call.tries += 1
-        return seconds
+        return seconds * (0.5 + self._rng.random())
 
     def _again(self, call: Call) -> None:
         del self._delayed[call]

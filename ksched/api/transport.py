@@ -12,15 +12,16 @@ whose kept-alive connection the server had closed before a byte of the answer. E
 from __future__ import annotations
 
 import asyncio
+import errno
 import socket
 import ssl
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import cast
 
-from ksched.api.http1 import Response, ResponseReader, request_bytes
+from ksched.api.connection import PooledConnection, StreamConnection
+from ksched.api.http1 import Response, request_bytes
 from ksched.errors import ConnectionFailed
 
 DEFAULT_CONNECTIONS = 64
@@ -30,9 +31,6 @@ RESERVED_CONNECTIONS = 1
 """Connections beyond the limit that only the lease may open."""
 
 CONNECT_SECONDS = 10.0
-IDLE_SECONDS = 90.0
-"""Unused connections are closed after this; API servers and load balancers keep theirs longer."""
-
 MAX_RESENDS = 2
 """How often a request may meet a kept-alive connection that the server had just closed."""
 
@@ -88,7 +86,7 @@ class Request:
         self.headers = ""
         self.resends = 0
         self.abandoned = False
-        self.connection: _PooledConnection | None = None
+        self.connection: PooledConnection | None = None
 
     def finished(self, outcome: Response | ConnectionFailed) -> None:
         """The answer, or why there is none."""
@@ -137,13 +135,13 @@ class Transport:
         self._sweep_seconds = sweep_seconds
         self._loop = asyncio.get_running_loop()
         self._queues: tuple[deque[Request], ...] = tuple(deque() for _ in Priority)
-        self._connections: set[_PooledConnection] = set()
-        self._idle: list[_PooledConnection] = []
-        self._idle_reserved: list[_PooledConnection] = []
+        self._connections: set[PooledConnection] = set()
+        self._idle: list[PooledConnection] = []
+        self._idle_reserved: list[PooledConnection] = []
         self._opening = 0
         # Connections open or opening, by whether they are reserved for the lease.
         self._count = {False: 0, True: 0}
-        self._streams: set[_StreamConnection] = set()
+        self.streams: set[StreamConnection] = set()
         self._connecting: set[asyncio.Task[None]] = set()
         self._sweeper: asyncio.TimerHandle | None = None
         self._closed = False
@@ -195,7 +193,7 @@ class Transport:
         not ended after the request's timeout. What `on_data` raises ends the stream and is raised here.
         """
         done: asyncio.Future[Response | None] = self._loop.create_future()
-        connection = _StreamConnection(self, request, on_data, done, silence_seconds)
+        connection = StreamConnection(self, request, on_data, done, silence_seconds)
         await self._connect(lambda: connection)
         if self._sweeper is None:
             self._start_sweeping()
@@ -225,8 +223,8 @@ class Transport:
             task.cancel()
         await asyncio.gather(*connecting, return_exceptions=True)
         self._fail_queued(ConnectionFailed("the client is closed", sent=False))
-        lost = [connection.lost for connection in (*self._connections, *self._streams)]
-        for connection in (*self._connections, *self._streams):
+        lost = [connection.lost for connection in (*self._connections, *self.streams)]
+        for connection in (*self._connections, *self.streams):
             connection.abort()
         await asyncio.gather(*lost)
 
@@ -237,7 +235,7 @@ class Transport:
         path = self.base_path + request.target
         return request_bytes(request.method, path, self.headers, request.content_type, request.body)
 
-    def release(self, connection: _PooledConnection) -> None:
+    def release(self, connection: PooledConnection) -> None:
         """`connection` is free: give it the next request, or keep it for later."""
         if connection.generation != self._generation or self._closed:
             connection.abort()
@@ -251,7 +249,7 @@ class Transport:
         connection.idle_since = self._loop.time()
         (self._idle_reserved if connection.reserved else self._idle).append(connection)
 
-    def lost_connection(self, connection: _PooledConnection) -> None:
+    def lost_connection(self, connection: PooledConnection) -> None:
         """`connection` is gone; open another if requests wait for it."""
         if connection not in self._connections:
             return
@@ -303,12 +301,12 @@ class Transport:
             return
         self._opening += 1
         self._count[reserved] += 1
-        connection = _PooledConnection(self, self._generation, reserved=reserved)
+        connection = PooledConnection(self, self._generation, reserved=reserved)
         task = self._loop.create_task(self._open(connection))
         self._connecting.add(task)
         task.add_done_callback(self._connecting.discard)
 
-    async def _open(self, connection: _PooledConnection) -> None:
+    async def _open(self, connection: PooledConnection) -> None:
         """Open a pooled connection; if that fails and there is no other, everyone who waits is told."""
         failed: ConnectionFailed | None = None
         try:
@@ -392,206 +390,10 @@ class Transport:
                 self.deliver(request, ConnectionFailed(failure, sent=False))
         for connection in list(self._connections):
             connection.check(now)
-        for stream in list(self._streams):
+        for stream in list(self.streams):
             stream.check(now)
-        if self._connections or self._streams or self._opening or self.queued:
+        if self._connections or self.streams or self._opening or self.queued:
             self._start_sweeping()
-
-
-class _Connection(ResponseReader, asyncio.Protocol):
-    """What pooled and streaming connections share."""
-
-    __slots__ = ("lost", "pool", "transport")
-
-    transport: asyncio.Transport
-
-    def __init__(self, pool: Transport) -> None:
-        super().__init__()
-        self.pool = pool
-        self.lost: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        # Not every loop's transports derive from asyncio's classes.
-        self.transport = cast(asyncio.Transport, transport)
-        _keep_alive(transport.get_extra_info("socket"))
-
-    def abort(self) -> None:
-        """Close the connection now; `connection_lost` follows."""
-        self.transport.abort()
-
-    def end(self) -> None:
-        """The connection is gone: let go of the parser, which refers back to this object, and tell who waits."""
-        del self._parser
-        if not self.lost.done():
-            self.lost.set_result(None)
-
-
-class _PooledConnection(_Connection):
-    """A kept-alive connection: idle, or with one request in flight."""
-
-    __slots__ = ("generation", "idle_since", "request", "reserved")
-
-    def __init__(self, pool: Transport, generation: int, *, reserved: bool = False) -> None:
-        super().__init__(pool)
-        self.generation = generation
-        self.reserved = reserved
-        self.request: Request | None = None
-        self.idle_since = 0.0
-
-    def start(self, request: Request) -> None:
-        """Write `request`; its answer or failure goes to `request.finished`."""
-        pool = self.pool
-        self.request = request
-        request.connection = self
-        request.headers = pool.headers
-        pool.counters.sent += 1
-        self.transport.write(pool.bytes_of(request))
-
-    def data_received(self, data: bytes) -> None:
-        request = self.request
-        if request is None:
-            # Bytes nobody asked for: whatever they are, they must not be taken for the next answer.
-            self.abort()
-            return
-        try:
-            if not self.feed(data):
-                return
-        except ConnectionFailed as failure:
-            self._fail(f"{self.pool.address}: {failure}")
-            self.abort()
-            return
-        self._complete(request)
-
-    def _complete(self, request: Request) -> None:
-        """Hand out the answer; the connection first takes the next request, so that it is never idle meanwhile."""
-        keep_alive = self.keep_alive
-        response = self.take()
-        self.request = request.connection = None
-        if keep_alive:
-            self.pool.release(self)
-        else:
-            self.transport.close()
-        self.pool.deliver(request, response)
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        request = self.request
-        if request is not None:
-            if self.finish():
-                self._complete(request)
-            elif not self.started and request.idempotent and self.pool.resend(request):
-                self.request = request.connection = None
-            else:
-                why = f"the connection was closed before the answer{f': {exc}' if exc else ''}"
-                if self.started:
-                    why = f"the connection was cut in the middle of the answer{f': {exc}' if exc else ''}"
-                self._fail(f"{self.pool.address}: {why}")
-        self.pool.lost_connection(self)
-        self.end()
-
-    def check(self, now: float) -> None:
-        """Called by the sweep: a request past its deadline fails, a connection unused for long is closed."""
-        request = self.request
-        if request is None:
-            if now - self.idle_since > IDLE_SECONDS:
-                self.abort()
-        elif request.deadline <= now:
-            self.pool.counters.timed_out += 1
-            self._fail(f"{self.pool.address}: no answer within {request.timeout_seconds:g} s")
-            self.abort()
-
-    def _fail(self, why: str) -> None:
-        request = self.request
-        if request is not None:
-            self.request = request.connection = None
-            self.pool.deliver(request, ConnectionFailed(why, sent=True))
-
-
-class _StreamConnection(_Connection):
-    """A connection whose answer is handed on as it comes: a watch."""
-
-    __slots__ = ("_deadline", "_done", "_heard", "_on_data", "_request", "_silence_seconds")
-
-    def __init__(
-        self,
-        pool: Transport,
-        request: Request,
-        on_data: Callable[[bytes], None],
-        done: asyncio.Future[Response | None],
-        silence_seconds: float,
-    ) -> None:
-        super().__init__(pool)
-        self._request = request
-        self._on_data = on_data
-        self._done = done
-        self._silence_seconds = silence_seconds
-        self._heard = 0.0
-        self._deadline = 0.0
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        super().connection_made(transport)
-        pool, request = self.pool, self._request
-        self._heard = asyncio.get_running_loop().time()
-        self._deadline = self._heard + request.timeout_seconds
-        pool._streams.add(self)
-        pool.counters.sent += 1
-        self.transport.write(pool.bytes_of(request))
-
-    def data_received(self, data: bytes) -> None:
-        if self._done.done():
-            return
-        self._heard = asyncio.get_running_loop().time()
-        try:
-            complete = self.feed(data)
-            if self.has_head and 200 <= self.status < 300:
-                if body := self.take_body():
-                    self._on_data(body)
-                if complete:
-                    self._end(None)
-            elif complete:
-                self._end(self.take())
-        except Exception as fault:  # noqa: BLE001 - on_data's faults belong to whoever awaits the stream
-            self._break(fault)
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        self.pool._streams.discard(self)
-        if not self._done.done():
-            if self.finish():
-                self._end(None if 200 <= self.status < 300 else self.take())
-            else:
-                self._break(ConnectionFailed(f"{self.pool.address}: the watch was cut{f': {exc}' if exc else ''}"))
-        self.end()
-
-    def check(self, now: float) -> None:
-        """Called by the sweep: silence and overlong answers are the sign of a dead connection."""
-        if self._done.done():
-            return
-        if now - self._heard > self._silence_seconds:
-            self.pool.counters.timed_out += 1
-            self._break(ConnectionFailed(f"{self.pool.address}: nothing came for {self._silence_seconds:g} s"))
-        elif now > self._deadline:
-            self.pool.counters.timed_out += 1
-            self._break(ConnectionFailed(f"{self.pool.address}: the watch did not end when it should have"))
-
-    def _end(self, outcome: Response | None) -> None:
-        if not self._done.done():
-            self.pool.counters.answered += 1
-            self._done.set_result(outcome)
-
-    def _break(self, fault: Exception) -> None:
-        if not self._done.done():
-            self.pool.counters.failed += 1
-            self._done.set_exception(fault)
-
-
-def _keep_alive(connection: socket.socket | None) -> None:
-    """Small writes go out at once, and a peer that vanished without a word is noticed within a minute."""
-    if connection is None or connection.family not in (socket.AF_INET, socket.AF_INET6):
-        return
-    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, 30)
-    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, 10)
-    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPCNT, 3)
 
 
 def _why(error: Exception) -> str:
@@ -604,7 +406,8 @@ def _why(error: Exception) -> str:
         return f"TLS failed: {error.reason or error}"
     if isinstance(error, TimeoutError):
         return f"no connection within {CONNECT_SECONDS:g} s"
-    if isinstance(error, ConnectionRefusedError):
+    # A name with several addresses gives one error with all of theirs in its text.
+    if isinstance(error, ConnectionRefusedError) or f"Errno {errno.ECONNREFUSED}]" in str(error):
         return "connection refused: nothing listens there"
     if isinstance(error, socket.gaierror):
         return f"the host name cannot be resolved: {error.strerror}"

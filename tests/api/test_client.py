@@ -107,10 +107,12 @@ async def test_an_answer_that_is_not_json() -> None:
 )
 @on_loop
 async def test_what_is_tried_again(method: str, answers: list[bytes | None], status: int, tries: int) -> None:
-    async with answering(scripted(*answers)) as server:
-        client = await connected(server)
-        answer = await client.request(method, "/x", body=b"{}" if method == "POST" else None)
-        await client.close()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(client_module, "FIRST_DELAY_SECONDS", 0.005)
+        async with answering(scripted(*answers)) as server:
+            client = await connected(server)
+            answer = await client.request(method, "/x", body=b"{}" if method == "POST" else None)
+            await client.close()
     assert answer.status == status
     assert len(server.seen) == tries
 
@@ -261,6 +263,24 @@ async def test_a_port_where_nothing_listens() -> None:
     with pytest.raises(
         KubeconfigError, match=r"^--master: http://127.0.0.1:\d+: connection refused: nothing listens there$"
     ):
+        await client.check()
+    await client.close()
+
+
+@on_loop
+async def test_a_name_where_nothing_listens() -> None:
+    source = Address(f"http://localhost:{free_port()}")
+    client = Client(await source.load(), source)
+    with pytest.raises(KubeconfigError, match=r"http://localhost:\d+: connection refused: nothing listens there$"):
+        await client.check()
+    await client.close()
+
+
+@on_loop
+async def test_a_name_that_is_none() -> None:
+    source = Address("http://no-such-host.invalid:1")
+    client = Client(await source.load(), source)
+    with pytest.raises(KubeconfigError, match=r"http://no-such-host.invalid:1: the host name cannot be resolved: "):
         await client.check()
     await client.close()
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from ksched.api import connection as connection_module
 from ksched.api.http1 import Response
 from ksched.api.transport import Priority, Request, Transport
 from ksched.errors import ConnectionFailed
@@ -191,6 +192,20 @@ async def test_a_server_that_closes_idle_connections_costs_nothing() -> None:
             await asyncio.sleep(0.01)
         await transport.close()
     assert len(server.conversations) == 5
+
+
+@on_loop
+async def test_connections_that_nobody_needs_are_closed() -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(connection_module, "IDLE_SECONDS", 0.05)
+        async with answering(lambda seen: reply()) as server:
+            transport = pool(server.port)
+            await asyncio.gather(*(ask(transport) for _ in range(4)))
+            async with asyncio.timeout(5):
+                while transport.open_connections:  # noqa: ASYNC110 - there is no event for it
+                    await asyncio.sleep(0.01)
+            assert isinstance(await ask(transport), Response)
+            await transport.close()
 
 
 @on_loop
