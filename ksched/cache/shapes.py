@@ -15,9 +15,11 @@ import msgspec
 import numpy as np
 
 from ksched.cache.table import NONZERO_CPU, NONZERO_MEMORY, Amounts, Codes
-from ksched.model.pod import Pod, PodSpec
+from ksched.model.objects import NodeSelectorTerm
+from ksched.model.pod import Affinity, Pod, PodSpec
 from ksched.model.ports import HostPort, host_ports
 from ksched.model.requests import RequestRules, ResourceAmounts, counted_requests, fit_requests
+from ksched.model.selectors import NODE_NAME_FIELD
 
 if TYPE_CHECKING:
     from ksched.cache.table import Table
@@ -50,13 +52,14 @@ class Shape:
 
 
 class PodInfo:
-    """A pod and its shape."""
+    """A pod and its shape. A `pinned` pod names its nodes, which are not part of its shape."""
 
-    __slots__ = ("pod", "shape")
+    __slots__ = ("pinned", "pod", "shape")
 
-    def __init__(self, pod: Pod, shape: Shape) -> None:
+    def __init__(self, pod: Pod, shape: Shape, pinned: bool = False) -> None:
         self.pod = pod
         self.shape = shape
+        self.pinned = pinned
 
     @property
     def spec(self) -> PodSpec:
@@ -100,7 +103,7 @@ class PodInfo:
     def on(self, node_name: str) -> PodInfo:
         """The same pod, placed on a node."""
         spec = msgspec.structs.replace(self.pod.spec, node_name=node_name)
-        return PodInfo(msgspec.structs.replace(self.pod, spec=spec), self.shape)
+        return PodInfo(msgspec.structs.replace(self.pod, spec=spec), self.shape, self.pinned)
 
     def __repr__(self) -> str:
         return f"<PodInfo {self.key}>"
@@ -118,7 +121,8 @@ class Shapes:
 
     def info(self, pod: Pod) -> PodInfo:
         """A pod with its shape. Raises QuantityError for a pod whose requests cannot be read."""
-        key = self._encode(_what_matters(pod))
+        affinity, pinned = without_pins(pod.spec.affinity)
+        key = self._encode((pinned, affinity, _what_matters(pod)))
         shape = self._kept.get(key)
         if shape is None:
             shape = self._kept[key] = Shape(pod, self.rules, self._table)
@@ -126,14 +130,42 @@ class Shapes:
                 self._kept.popitem(last=False)
         else:
             self._kept.move_to_end(key)
-        return PodInfo(pod, shape)
+        return PodInfo(pod, shape, pinned)
 
     def __len__(self) -> int:
         return len(self._kept)
 
 
+def without_pins(affinity: Affinity | None) -> tuple[Affinity | None, bool]:
+    """The affinity without the nodes that it names, and whether it names some.
+
+    Only for affinity such as the DaemonSet controller writes: each required term has one field, the name of one node.
+    Every such pod would be its own shape otherwise.
+    """
+    if affinity is None or affinity.node_affinity is None or affinity.node_affinity.required is None:
+        return affinity, False
+    required = affinity.node_affinity.required
+    terms = required.node_selector_terms
+    if not terms or not all(_names_one_node(term) for term in terms):
+        return affinity, False
+    free = [msgspec.structs.replace(term, match_fields=[]) for term in terms]
+    required = msgspec.structs.replace(required, node_selector_terms=free)
+    node_affinity = msgspec.structs.replace(affinity.node_affinity, required=required)
+    return msgspec.structs.replace(affinity, node_affinity=node_affinity), True
+
+
+def _names_one_node(term: NodeSelectorTerm) -> bool:
+    fields = term.match_fields
+    return (
+        len(fields) == 1
+        and fields[0].key == NODE_NAME_FIELD
+        and fields[0].operator == "In"
+        and len(fields[0].values) == 1
+    )
+
+
 def _what_matters(pod: Pod) -> tuple[Any, ...]:
-    """Everything that a decision about the pod depends on, its own name and place excepted."""
+    """Everything that a decision about the pod depends on, except its affinity, its own name and its place."""
     spec, status = pod.spec, pod.status
     return (
         spec.containers,
@@ -141,7 +173,6 @@ def _what_matters(pod: Pod) -> tuple[Any, ...]:
         spec.overhead,
         spec.resources,
         spec.node_selector,
-        spec.affinity,
         spec.tolerations,
         spec.topology_spread_constraints,
         spec.volumes,

@@ -80,8 +80,8 @@ class NodeAffinity(PreFilterPlugin, FilterPlugin, ArrayFilterPlugin, PreScorePlu
             ) from error
 
     def key(self, pod: PodInfo) -> Hashable | None:
-        """Nothing beyond the pod's shape."""
-        return ()
+        """Nothing beyond the pod's shape, unless it names its nodes, which its shape does not."""
+        return None if pod.pinned else ()
 
     # -- filter
 
@@ -90,9 +90,7 @@ class NodeAffinity(PreFilterPlugin, FilterPlugin, ArrayFilterPlugin, PreScorePlu
         required = _required_of(pod)
         if required is None and self._added_required is None and pod.spec.node_selector is None:
             return Status.skip()
-        state[self] = pod.shape.memo.get((self, "required")) or pod.shape.memo.setdefault(
-            (self, "required"), required_node_affinity(pod.pod)
-        )
+        state[self] = self._compiled(pod)
         if required is None or not required.node_selector_terms:
             return None
         names = named_nodes(required)
@@ -120,6 +118,14 @@ class NodeAffinity(PreFilterPlugin, FilterPlugin, ArrayFilterPlugin, PreScorePlu
         if self._added_required is not None:
             codes[~self._any_matches(self._added_required, nodes)] = 1
         return codes
+
+    def _compiled(self, pod: PodInfo) -> RequiredNodeAffinity:
+        if pod.pinned:
+            return required_node_affinity(pod.pod)
+        known: RequiredNodeAffinity | None = pod.shape.memo.get((self, "required"))
+        if known is None:
+            known = pod.shape.memo[self, "required"] = required_node_affinity(pod.pod)
+        return known
 
     # -- score
 

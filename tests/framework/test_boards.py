@@ -204,8 +204,9 @@ def test_copies_that_differ_in_name_labels_and_priority_share_a_board() -> None:
 def test_a_pod_that_names_its_node_has_no_board() -> None:
     world = started()
     for i in range(4):
-        world.schedule(web(i).require_node(fields=(("metadata.name", "In", f"n{i}"),)).build())
-    assert world.boards == 0
+        pinned = web(i).require_node(("pool", "Exists"), fields=(("metadata.name", "In", f"n{i}"),))
+        assert world.schedule(pinned.build()) == (f"n{i}", 1)
+    assert (world.boards, len(world.cluster.shapes)) == (0, 1)
 
 
 def test_boards_are_bounded_by_what_they_take() -> None:
