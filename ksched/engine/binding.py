@@ -130,9 +130,14 @@ class Bindings:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    async def wait(self, seconds: float) -> int:
-        """Wait until every binding has ended, but not longer; how many have not."""
+    async def finish(self, seconds: float) -> int:
+        """Wait until every binding has ended, but not longer; how many have not.
+
+        Pods that plugins hold back are let go at once: whoever schedules next will find them pending.
+        """
         self._all_ended.clear()
+        for waiting in self._waiting:
+            waiting.abandon()
         if self._in_flight:
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._all_ended.wait(), seconds)

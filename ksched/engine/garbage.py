@@ -12,7 +12,7 @@ import gc
 
 YOUNG_OBJECTS = 200_000
 """So many more containers made than freed start a collection, whatever else is going on."""
-IDLE_OBJECTS = 20_000
+IDLE_OBJECTS = 100_000
 """So many are worth a collection when there is nothing else to do."""
 
 

@@ -143,6 +143,7 @@ class Scheduler:
         self._timers: list[asyncio.TimerHandle] = []
         self._turn_is_due = False
         self._running = False
+        self._stopping = False
         self._stopped = asyncio.Event()
         self.synced = asyncio.Event()
         """Set once everything that the API server has was shown; scheduling starts then."""
@@ -164,9 +165,10 @@ class Scheduler:
 
     async def stop(self, grace_seconds: float = 10.0) -> None:
         """Start no more cycles, let bindings finish and events be written, and end `run`."""
+        self._stopping = True
         self._running = False
         deadline = self._loop.time() + grace_seconds
-        left = await self._bindings.wait(grace_seconds)
+        left = await self._bindings.finish(grace_seconds)
         if left:
             log.warning("bindings not finished count=%d graceSeconds=%g", left, grace_seconds)
         await self._outlet.flush(max(0.0, deadline - self._loop.time()))
@@ -189,8 +191,8 @@ class Scheduler:
             self.cluster.pod_count,
             len(self.queue),
         )
-        self._running = not self._stopped.is_set()
         self.synced.set()
+        self._running = not self._stopping
         self._timers = [
             self._loop.call_later(self._until_next_second(), self._every_second),
             self._loop.call_later(UNSCHEDULABLE_FLUSH_SECONDS, self._every_half_minute),
@@ -262,6 +264,8 @@ class Scheduler:
         self.queue.flush_backoff()
         if not self.queue.has_next():
             self._garbage.idle()
+        # Whatever kept a turn from being due, pods that are ready wait no longer than this.
+        self._wake()
         self._timers[0] = self._loop.call_later(self._until_next_second(), self._every_second)
 
     def _every_half_minute(self) -> None:

@@ -48,18 +48,26 @@ class WaitingPod:
         """Give the pod up for one of higher priority; False where it was decided already."""
         return self._decide(Status.error(f"waiting on permit for pod: {message}"))
 
+    def abandon(self) -> None:
+        """Nobody will decide any more: whoever awaits the verdict is cancelled."""
+        self._cancel_timers()
+        self.verdict.cancel()
+
     def _time_is_over(self, plugin: str, seconds: float) -> None:
         waited = go_duration(min(seconds, MAX_WAIT_SECONDS))
         self.reject(plugin, f"rejected due to timeout after waiting {waited} at plugin {plugin}")
 
     def _decide(self, status: Status | None) -> bool:
-        for timer in self._timers.values():
-            timer.cancel()
-        self._timers.clear()
+        self._cancel_timers()
         if self.verdict.done():
             return False
         self.verdict.set_result(status)
         return True
+
+    def _cancel_timers(self) -> None:
+        for timer in self._timers.values():
+            timer.cancel()
+        self._timers.clear()
 
 
 class WaitingPods:

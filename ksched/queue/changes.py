@@ -10,7 +10,7 @@ from typing import Final
 from ksched.errors import QuantityError
 from ksched.model.node import Node
 from ksched.model.objects import ResourceList
-from ksched.model.pod import Pod
+from ksched.model.pod import ContainerStatus, Pod
 from ksched.model.quantity import read_quantity
 from ksched.model.requests import RequestRules, pod_requests, to_count
 from ksched.queue import events
@@ -114,7 +114,16 @@ def _resources(pod: Pod) -> tuple[object, ...]:
         spec.overhead,
         status.resources,
         status.allocated_resources,
-        [(each.name, each.resources, each.allocated_resources) for each in status.container_statuses],
-        [(each.name, each.resources, each.allocated_resources) for each in status.init_container_statuses],
+        _said(status.container_statuses),
+        _said(status.init_container_statuses),
         [condition.reason for condition in status.conditions if condition.type == "PodResizePending"],
     )
+
+
+def _said(statuses: list[ContainerStatus]) -> list[tuple[object, ...]]:
+    """What container statuses say of resources; most say nothing."""
+    return [
+        (each.name, each.resources, each.allocated_resources)
+        for each in statuses
+        if each.resources is not None or each.allocated_resources
+    ]

@@ -208,13 +208,25 @@ def test_stopping_waits_for_bindings_and_no_longer_than_it_may() -> None:
         world.pod(pod("one"))
         world.turn()
         await until(lambda: "default/one" in world.out.binds)
-        assert await world.bindings.wait(0.02) == 1
+        assert await world.bindings.finish(0.02) == 1
         world = guarded_world()
         world.pod(pod("one"))
         world.turn()
         await until(lambda: "default/one" in world.out.binds)
         asyncio.get_running_loop().call_later(0.02, world.out.answer, "default/one")
-        assert await world.bindings.wait(10) == 0
+        assert await world.bindings.finish(10) == 0
+
+
+def test_stopping_does_not_wait_for_pods_that_plugins_hold_back() -> None:
+    @on_a_loop
+    async def _() -> None:
+        world = guarded_world()
+        world.pod(pod("one").label(wait="60"))
+        world.turn()
+        await until(lambda: len(world.waiting) == 1)
+        assert await world.bindings.finish(10) == 0
+        assert len(world.waiting) == 0
+        assert world.out.events == []
 
 
 @pytest.mark.parametrize(

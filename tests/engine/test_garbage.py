@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from ksched.engine.garbage import YOUNG_OBJECTS, Garbage
+from ksched.engine.garbage import IDLE_OBJECTS, YOUNG_OBJECTS, Garbage
 
 
 @pytest.fixture(autouse=True)
@@ -38,11 +38,11 @@ def test_idle_moments_collect_cycles_that_have_piled_up() -> None:
     garbage = Garbage()
     garbage.list_starts()
     garbage.list_ends()
-    for _ in range(30_000):
+    for _ in range(IDLE_OBJECTS + 1):
         cycle: list[object] = []
         cycle.append(cycle)
     garbage.idle()
-    assert gc.get_count()[0] < 30_000
+    assert gc.get_count()[0] < IDLE_OBJECTS
     garbage.release()
 
 
