@@ -79,7 +79,8 @@ class ConnectionFailed(ClientError):
 class ApiError(ClientError):
     """The API server answered with an error.
 
-    `code` is the HTTP status, `reason` the machine-readable reason of the `Status` object ("Conflict", "NotFound", ...), `retry_after_seconds` what the server asked for.
+    `code` is the HTTP status, `reason` the machine-readable reason of the `Status` object ("Conflict", "NotFound", ...),
+    `retry_after_seconds` what the server asked for.
     """
 
     def __init__(self, code: int, reason: str, message: str, *, retry_after_seconds: float | None = None) -> None:
@@ -97,7 +98,8 @@ class SandboxError(KschedError):
 class Refused(SandboxError):
     """A request that the embedded API server refuses; it is answered with a `Status` of these fields.
 
-    `causes` are `StatusCause`s (`reason`, `message`, `field`); `details` names the object when the one that raises knows it.
+    `causes` are `StatusCause`s (`reason`, `message`, `field`); `details` names the object when the one that raises
+    knows it.
     """
 
     def __init__(
