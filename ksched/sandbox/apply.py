@@ -204,7 +204,7 @@ def _paths_of_map(value: Json, prefix: FieldPath, fields: tuple[str, ...], kind:
         if isinstance(inner, dict) and inner and field not in _ATOMIC_MAPS:
             yield from _paths_of_map(inner, path, (*fields, field), kind)
         elif isinstance(inner, list) and inner and field in SETS:
-            yield from ((*path, f"v:{_json(member)}") for member in inner)
+            yield from ((*path, f"v:{_json(member)}") for member in _strings(inner, field))
         elif isinstance(inner, list) and inner and (keys := apply_keys(field, fields, kind)):
             for entry in inner:
                 step = _entry_step(entry, keys, field)
@@ -279,9 +279,9 @@ def _merge(live: Any, applied: Json, fields: tuple[str, ...], kind: str) -> Json
         if isinstance(value, dict) and value and field not in _ATOMIC_MAPS:
             merged[field] = _merge(present, value, (*fields, field), kind)
         elif isinstance(value, list) and field in SETS:
-            merged[field] = list(dict.fromkeys([*(present or ()), *value]))
+            merged[field] = list(dict.fromkeys([*_list(present), *_strings(value, field)]))
         elif isinstance(value, list) and (keys := apply_keys(field, fields, kind)):
-            merged[field] = _merge_entries(present or [], value, keys, (*fields, field), kind)
+            merged[field] = _merge_entries(_list(present), value, keys, (*fields, field), kind)
         elif not (value == {} and isinstance(present, dict)):
             merged[field] = value
     return merged
@@ -299,6 +299,17 @@ def _merge_entries(
         else:
             merged[index] = _merge(merged[index], entry, fields, kind)
     return merged
+
+
+def _list(present: Any) -> list[Any]:
+    return present if isinstance(present, list) else []
+
+
+def _strings(members: list[Any], field: str) -> list[str]:
+    for member in members:
+        if not isinstance(member, str):
+            raise PatchError(f"{field}: members must be strings, got {type(member).__name__}")
+    return members
 
 
 def _remove_fields(obj: Json, given_up: set[FieldPath], kept: set[FieldPath]) -> None:

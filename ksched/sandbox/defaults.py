@@ -6,7 +6,7 @@ which module has the rest: `pod_defaults.py`, `pod_validation.py` and `pod_updat
 the other kinds. What is refused is raised as `Refused`, with the code, reason and text of a real API server.
 
 `prepare_create` and `prepare_update` take over the new object: it is changed in place, and must not be used by the
-caller afterwards. Stored objects (`old`, and what `lookup` gives) are never changed.
+caller afterwards. What `lookup` gives is never changed, and `old` keeps its meaning.
 """
 
 from __future__ import annotations
@@ -85,6 +85,8 @@ _NAME_LETTERS: Final = "bcdfghjklmnpqrstvwxz2456789"
 _GENERATED_LETTERS: Final = 5
 _GENERATED_BASE_LIMIT: Final = 63 - _GENERATED_LETTERS
 _ENTROPY: Final = random.SystemRandom()
+# What rules run into where a field has another type than in the API.
+_MISSHAPEN: Final = (AttributeError, KeyError, TypeError, ValueError)
 
 
 def prepare_create(kind: str, obj: Json, lookup: Lookup, now: str, *, rng: random.Random = _ENTROPY) -> Json:
@@ -105,7 +107,7 @@ def prepare_create(kind: str, obj: Json, lookup: Lookup, now: str, *, rng: rando
         elif kind in DEFAULTS:
             _require_spec(obj, kind)
             DEFAULTS[kind](obj, findings, rng)
-    except (AttributeError, KeyError, TypeError) as error:
+    except _MISSHAPEN as error:
         raise _misshapen(kind, error) from error
     findings.refuse(kind, metadata["name"])
     return obj
@@ -115,13 +117,15 @@ def prepare_update(kind: str, old: Json, new: Json, subresource: str | None, now
     """The object as it is stored when `new` is written over `old`, or `Refused`.
 
     A write to the object keeps its status, a write to `status` keeps everything but the status and the metadata that
-    clients own. The resource version is the store's business.
+    clients own. The resource version is the store's business. `new` may share parts with `old`, as patches leave it.
     """
     try:
-        drop_nulls(new)
+        # Shared as well, and about to be changed.
+        new["metadata"] = dict(new.get("metadata") or {})
         _keep_server_metadata(kind, old, new)
         if subresource == "status":
             return _update_status(kind, old, new)
+        drop_nulls(new)
         if kind in _HAS_STATUS:
             if "status" in old:
                 new["status"] = old["status"]
@@ -133,7 +137,7 @@ def prepare_update(kind: str, old: Json, new: Json, subresource: str | None, now
             _update_pod(findings, old, new, subresource)
         else:
             _update_other(findings, kind, old, new)
-    except (AttributeError, KeyError, TypeError) as error:
+    except _MISSHAPEN as error:
         raise _misshapen(kind, error) from error
     findings.refuse(kind, new["metadata"]["name"])
     _bump_generation(kind, old, new)
@@ -144,7 +148,7 @@ def bind(pod: Json, node: Json | None, binding: Json, now: str) -> Json:
     """The pod as it is stored after `binding` to `node` (None where the node does not exist), or `Refused`."""
     try:
         return bind_pod(pod, node, binding, now)
-    except (AttributeError, KeyError, TypeError) as error:
+    except _MISSHAPEN as error:
         raise _misshapen("Binding", error) from error
 
 
@@ -221,7 +225,7 @@ def _create_pod(findings: Findings, pod: Json, lookup: Lookup) -> None:
 
 
 def _keep_server_metadata(kind: str, old: Json, new: Json) -> None:
-    before, after = old["metadata"], new.setdefault("metadata", {})
+    before, after = old["metadata"], new["metadata"]
     uid = after.get("uid")
     if uid and uid != before["uid"]:
         why = f"Precondition failed: UID in precondition: {uid}, UID in object meta: {before['uid']}"
@@ -239,9 +243,11 @@ def _keep_server_metadata(kind: str, old: Json, new: Json) -> None:
 
 def _update_status(kind: str, old: Json, new: Json) -> Json:
     metadata = new["metadata"]
+    drop_nulls(metadata)
     updated = {**old, "metadata": metadata}
-    if "status" in new:
+    if new.get("status") is not None:
         updated["status"] = new["status"]
+        drop_nulls(updated["status"])
     else:
         updated.pop("status", None)
     if kind == "Pod":

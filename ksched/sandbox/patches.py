@@ -282,7 +282,7 @@ def _merge_list(present: list[Any], field: str, patched: list[Any], patch: Json,
         return _merge_entries(present, patched, key, order, where, kind)
     if field in SETS or _DELETE_PRIMITIVES + field in patch:
         gone = _list_of(patch, _DELETE_PRIMITIVES + field, where) or []
-        return _merge_set(present, patched, gone, order)
+        return _merge_set(present, patched, gone, order, where)
     return [_without_directives(entry) for entry in patched]
 
 
@@ -327,8 +327,13 @@ def _has_key(entry: Any, key: str, value: Any) -> bool:
     return isinstance(entry, dict) and bool(entry.get(key) == value)
 
 
-def _merge_set(present: list[Any], patched: list[Any], gone: list[Any], order: list[Any] | None) -> list[Any]:
+def _merge_set(
+    present: list[Any], patched: list[Any], gone: list[Any], order: list[Any] | None, path: Path
+) -> list[Any]:
     """Merge a list of strings: what the patch has is added once, what it deletes is gone."""
+    for entry in [*present, *patched, *gone, *(order or ())]:
+        if isinstance(entry, dict | list):
+            raise PatchError(f"{_where(path)}: entries must be strings, got {_type_of(entry)}")
     merged = [entry for entry in dict.fromkeys([*present, *patched]) if entry not in gone]
     return merged if order is None else _ordered(merged, present, order, lambda entry: entry)
 

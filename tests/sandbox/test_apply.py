@@ -9,8 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ksched.errors import ApplyConflict, PatchError
+from ksched.errors import ApplyConflict, PatchError, Refused
 from ksched.sandbox.apply import _from_fields_v1, _to_fields_v1, record_update, server_side_apply
+from ksched.sandbox.clock import Clock
+from ksched.sandbox.ledger import Ledger
+from ksched.sandbox.revisions import Revisions
+from ksched.sandbox.verbs import PatchRequest, Verbs
 
 Json = dict[str, Any]
 
@@ -206,6 +210,21 @@ def test_finalizers_are_a_set() -> None:
 def test_what_cannot_be_applied(applied: Any, text: str) -> None:
     with pytest.raises(PatchError, match=text):
         server_side_apply(None, applied, manager="m", force=False, kind="Pod", now=NOW)
+
+
+def test_a_patch_of_another_manager_is_noticed_by_the_next_apply() -> None:
+    clock = Clock(lambda: 0, lambda: 0)
+    verbs = Verbs(Revisions(), clock, Ledger(clock))
+    verbs.create("Namespace", "", {"metadata": {"name": "default"}})
+    wanted = deployment()
+    wanted["spec"]["template"]["metadata"] = {"labels": {"app": "web"}}
+    applied = PatchRequest("application/apply-patch+yaml", wanted, "kubectl")
+    verbs.patch("Deployment", "default", "web", applied)
+    scaled = PatchRequest("application/merge-patch+json", {"spec": {"replicas": 9}}, "scaler")
+    verbs.patch("Deployment", "default", "web", scaled)
+    with pytest.raises(Refused, match=r"conflict with \"scaler\" using apps/v1: \.spec\.replicas") as refused:
+        verbs.patch("Deployment", "default", "web", applied)
+    assert refused.value.code == 409
 
 
 _STEPS = st.sampled_from(["f:a", "f:b", 'k:{"name":"x"}', 'v:"y"'])

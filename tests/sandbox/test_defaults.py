@@ -4,12 +4,19 @@ from __future__ import annotations
 
 import copy
 import random
+from contextlib import suppress
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from ksched.errors import Refused
+from ksched.sandbox.clock import Clock
 from ksched.sandbox.defaults import bind, drop_nulls, prepare_create, prepare_update
+from ksched.sandbox.ledger import Ledger
+from ksched.sandbox.revisions import Revisions
+from ksched.sandbox.verbs import Verbs
 
 Json = dict[str, Any]
 
@@ -266,6 +273,16 @@ def test_quality_of_service(resources: Json, quality: str) -> None:
 def test_a_global_default_class_is_for_pods_without_a_class() -> None:
     spec = create("Pod", pod(), with_global_default)["spec"]
     assert (spec["priority"], spec["priorityClassName"]) == (10, "silver")
+
+
+def test_of_several_global_defaults_the_lowest_counts() -> None:
+    clock = Clock(lambda: 0, lambda: 0)
+    verbs = Verbs(Revisions(), clock, Ledger(clock))
+    verbs.create("Namespace", "", {"metadata": {"name": "default"}})
+    for name, value, is_default in (("low", 5, True), ("high", 50, True), ("lowest", 1, False)):
+        verbs.create("PriorityClass", "", {"metadata": {"name": name}, "value": value, "globalDefault": is_default})
+    spec = verbs.create("Pod", "default", pod()).decode()["spec"]
+    assert (spec["priority"], spec["priorityClassName"]) == (5, "low")
 
 
 def test_a_generated_name_has_five_letters_more() -> None:
@@ -558,6 +575,51 @@ def test_all_faults_are_named_at_once() -> None:
     assert [cause["field"] for cause in refused.value.causes] == ["spec.restartPolicy", "spec.dnsPolicy"]
     assert refused.value.reason == "Invalid"
     assert refused.value.details == {"name": "web", "group": "", "kind": "Pod"}
+
+
+RICH = pod(
+    {
+        "affinity": ANTI_AFFINITY,
+        "topologySpreadConstraints": [SPREAD],
+        "tolerations": [{"key": "a", "operator": "Exists", "effect": "NoSchedule"}],
+        "schedulingGates": [{"name": "a"}],
+        "initContainers": [{"name": "init", "image": "a", "resources": {"requests": {"cpu": 1}}}],
+        "resources": {"limits": {"cpu": "3"}},
+        "volumes": [{"name": "a"}],
+        "nodeSelector": {"a": "b"},
+    },
+    {"ports": [{"containerPort": 80}], "resources": {"limits": {"cpu": "1"}}},
+    labels={"a": "b"},
+)
+TAINTED = {
+    "metadata": {"name": "a"},
+    "spec": {"taints": [{"key": "a", "effect": "NoSchedule"}]},
+    "status": {"capacity": {"cpu": "1"}},
+}
+ODD = st.sampled_from([None, True, -1, 1.5, "", "a b", [], [1], ["x"], [None], {}, {"": {}}, [[]], [{}]])
+
+
+def places(value: Any, way: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    """The way to every field and entry of an object."""
+    steps = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    return [place for step, inner in steps for place in [(*way, step), *places(inner, (*way, step))]]
+
+
+@settings(max_examples=300)
+@given(st.sampled_from([("Pod", RICH), ("Node", TAINTED), ("Deployment", workload())]), ODD, st.data())
+def test_whatever_its_shape_an_object_is_stored_or_refused(
+    which: tuple[str, Json], odd: Any, data: st.DataObject
+) -> None:
+    kind, obj = which[0], copy.deepcopy(which[1])
+    old = create(kind, which[1])
+    *way, last = data.draw(st.sampled_from(places(obj)))
+    for make in (lambda: create(kind, obj), lambda: prepare_update(kind, old, copy.deepcopy(obj), None, LATER)):
+        holder = obj
+        for step in way:
+            holder = holder[step]
+        holder[last] = copy.deepcopy(odd)
+        with suppress(Refused):
+            assert make()["metadata"]["uid"]
 
 
 # ---- update
