@@ -79,7 +79,7 @@ class ConnectionFailed(ClientError):
 class ApiError(ClientError):
     """The API server answered with an error.
 
-    `code` is the HTTP status, `reason` the machine-readable reason of the `Status` object ("Conflict", "NotFound", ...),
+    `code` is the HTTP status, `reason` the machine-readable reason of the `Status` ("Conflict", "NotFound", ...),
     `retry_after_seconds` what the server asked for.
     """
 
