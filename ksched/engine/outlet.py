@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import random
-import socket
 from collections.abc import Callable
 from typing import Any
 
@@ -32,11 +30,11 @@ LOST_SECONDS = 5.0
 class Outlet:
     """Writes bindings, statuses and events for one scheduler."""
 
-    def __init__(self, client: Client, *, clock_ns: Callable[[], int], rng: random.Random) -> None:
+    def __init__(self, client: Client, writes: Writes, recorder: EventRecorder) -> None:
         self._client = client
         self._loop = asyncio.get_running_loop()
-        self._writes = Writes(client, rng=rng)
-        self._recorder = EventRecorder(client, hostname=socket.gethostname(), clock=clock_ns, rng=rng)
+        self._writes = writes
+        self._recorder = recorder
         self._lost: dict[_Lost, asyncio.TimerHandle] = {}
 
     def bind(self, pod: PodInfo, node_name: str, done: Callable[[ClientError | None], None]) -> None:

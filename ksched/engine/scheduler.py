@@ -13,6 +13,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
+import socket
 import time
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
@@ -20,6 +21,8 @@ from typing import Any
 from prometheus_client.registry import Collector
 
 from ksched.api.client import Client
+from ksched.api.events import EventRecorder
+from ksched.api.writes import Writes
 from ksched.cache.cluster import Cluster
 from ksched.config.gates import FeatureGates
 from ksched.config.types import Configuration
@@ -88,7 +91,8 @@ class Scheduler:
         rng = rng or random.Random()
         # Jitter has dice of its own, so that what is decided does not depend on how the network behaved.
         jitter = random.Random(rng.getrandbits(64))
-        self._outlet = Outlet(client, clock_ns=lambda: int(clock() * 1e9), rng=jitter)
+        recorder = EventRecorder(client, hostname=socket.gethostname(), clock=lambda: int(clock() * 1e9), rng=jitter)
+        self._outlet = Outlet(client, Writes(client, rng=jitter), recorder)
         handle = Handle(self.cluster, gates, Binder(self._outlet), self.waiting_pods)
         self.profiles: Mapping[str, Profile] = build_profiles(configuration, gates, handle, registry, forms=forms)
         self._pending = Pending()
