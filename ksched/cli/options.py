@@ -44,6 +44,6 @@ def verbosity_option(command: Command) -> Command:
         metavar="LEVEL",
         is_eager=True,
         callback=_remember,
-        help="How much to log: from 1 with tracebacks, from 2 a line per pod.",
+        help="How much to log: from 1 with tracebacks, from 2 in detail.",
     )
     return option(command)

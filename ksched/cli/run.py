@@ -35,7 +35,7 @@ default-scheduler, with the plugins that kube-scheduler enables by default.
 Examples:
   ksched run                                        in a pod, with its service account
   ksched run --kubeconfig ~/.kube/config            from outside of the cluster
-  ksched run --config scheduler.yaml --v=2          with profiles of your own, and a line per pod
+  ksched run --config scheduler.yaml --v=2          with profiles of your own, and a line for each pod
   ksched run --master http://127.0.0.1:8001         through kubectl proxy
   ksched run --feature-gates TaintTolerationComparisonOperators=true
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import click
 import uvloop
 
+from ksched.cli import logs
 from ksched.cli.options import verbosity_option
 from ksched.cli.processes import end_with_parent
 from ksched.sandbox.server import SandboxOptions, main
@@ -86,4 +87,5 @@ def command(*, parent: int | None, verbosity: int, **options: object) -> None:
     """Serve until SIGTERM or SIGINT."""
     if parent is not None:
         end_with_parent(parent)
+    logs.set_up(verbosity, "text")
     main(SandboxOptions(**options), loop_factory=uvloop.new_event_loop)  # type: ignore[arg-type]  # click made them

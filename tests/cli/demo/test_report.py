@@ -27,6 +27,8 @@ def report(**changed: Any) -> Report:
             "bound": 2,
             "pods_per_second": 20.0,
             "seconds": 0.1,
+            "first_bind": 1000.0,
+            "last_bind": 1000.04,
             "latency_seconds": {"p50": 0.004, "p90": 0.005, "p99": 1.5, "max": 2.0},
         },
         "stats": {"binds": 2, "bind_conflicts": 0, "requests": {"bind": 2}, "cpu_seconds": 0.5, "peak_rss_bytes": 1},
@@ -87,7 +89,11 @@ def test_json(tmp_path: Path) -> None:
     written = json.loads(path.read_text())
     assert written["ok"] is True
     assert (written["pods"], written["bound"], written["unschedulable"]) == (3, 2, 1)
-    assert written["acceptance"]["pods_per_second"] == 20.0
+    assert written["acceptance"] == {
+        "pods_per_second": 20.0,
+        "seconds": 0.1,
+        "binds_per_second": pytest.approx(25.0),
+    }
     assert written["latency_seconds"]["p99"] == 1.5
     assert written["scheduler"] == {
         "cpu_seconds": 0.2,
@@ -102,9 +108,10 @@ def test_json(tmp_path: Path) -> None:
 
 
 def test_json_when_nothing_was_bound() -> None:
-    nothing = {"bound": 0, "pods_per_second": None, "seconds": None, "latency_seconds": None}
+    unknown = ("pods_per_second", "seconds", "first_bind", "last_bind", "latency_seconds")
+    nothing = {"bound": 0, **dict.fromkeys(unknown)}
     written = report(pods=1, timeline=nothing).to_json()
-    assert written["acceptance"] == {"pods_per_second": None, "seconds": None}
+    assert written["acceptance"] == {"pods_per_second": None, "seconds": None, "binds_per_second": None}
     assert written["latency_seconds"] == {"p50": None, "p99": None}
     assert written["scheduler"]["cpu_milliseconds_per_pod"] is None
 
