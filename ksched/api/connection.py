@@ -21,8 +21,12 @@ IDLE_SECONDS = 90.0
 """Unused connections are closed after this; API servers and load balancers keep theirs longer."""
 
 
-class _Connection(ResponseReader, asyncio.Protocol):
-    """What pooled and streaming connections share."""
+class _Connection(ResponseReader, asyncio.BufferedProtocol):
+    """What pooled and streaming connections share.
+
+    All read into one buffer of the pool. A loop that makes the bytes itself takes 256 KiB from the system for every
+    read under TLS and gives most of it back: 55 us a bind instead of 32.
+    """
 
     __slots__ = ("lost", "pool", "transport")
 
@@ -37,6 +41,18 @@ class _Connection(ResponseReader, asyncio.Protocol):
         # Not every loop's transports derive from asyncio's classes.
         self.transport = cast(asyncio.Transport, transport)
         _keep_alive(transport.get_extra_info("socket"))
+
+    def get_buffer(self, sizehint: int) -> memoryview:
+        """Where the loop puts what it reads; it tells at once, before any other connection reads."""
+        return self.pool.read_buffer
+
+    def buffer_updated(self, nbytes: int) -> None:
+        """So much was read."""
+        self.data_received(bytes(self.pool.read_buffer[:nbytes]))
+
+    def data_received(self, data: bytes) -> None:
+        """Some bytes of an answer."""
+        raise NotImplementedError
 
     def abort(self) -> None:
         """Close the connection now; `connection_lost` follows."""

@@ -31,6 +31,10 @@ RESERVED_CONNECTIONS = 1
 """Connections beyond the limit that only the lease may open."""
 
 CONNECT_SECONDS = 10.0
+
+READ_BYTES = 256 * 1024
+"""How much is read at once at most; a list or the start of a watch comes in pieces of this size."""
+
 MAX_RESENDS = 2
 """How often a request may meet a kept-alive connection that the server had just closed."""
 
@@ -129,6 +133,7 @@ class Transport:
         self.limit = limit
         self.reserved = reserved
         self.counters = TransportCounters()
+        self.read_buffer = memoryview(bytearray(READ_BYTES))
         self.ssl_context = ssl_context
         self._server_name = server_name
         self._generation = 0
@@ -326,7 +331,7 @@ class Transport:
         if not self._count[False]:
             self._fail_queued(failed)
 
-    async def _connect(self, protocol: Callable[[], asyncio.Protocol]) -> None:
+    async def _connect(self, protocol: Callable[[], asyncio.BufferedProtocol]) -> None:
         """Connect; raises ConnectionFailed in one clear line."""
         server_name = (self._server_name or self.host) if self.ssl_context else None
         try:
