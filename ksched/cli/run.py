@@ -104,6 +104,7 @@ def command(
     gates = _gates(feature_gates)
     logs.set_up(verbosity, logging_format)
     configuration = Configuration.default(gates) if config is None else load(config, gates)
+    _refuse_what_is_missing(configuration)
     access = Access(kubeconfig or configuration.client_connection.kubeconfig or None, master)
     rng = random.Random(seed)
     ctx.exit(run_until_stopped(lambda stop: schedule(access, configuration, gates, rng, stop)))
@@ -114,6 +115,16 @@ def _gates(flags: tuple[str, ...]) -> FeatureGates:
         return FeatureGates.parse(flags)
     except ConfigurationError as fault:
         raise click.BadParameter(str(fault), param_hint="--feature-gates") from fault
+
+
+def _refuse_what_is_missing(configuration: Configuration) -> None:
+    """Raise for what would change decisions if it were ignored; say what else has no effect."""
+    if configuration.extenders:
+        raise ConfigurationError(
+            f"extenders: ksched has none yet, expected no entry, got {len(configuration.extenders)}"
+        )
+    if configuration.leader_election.leader_elect:
+        log.info("leader election is not there yet, let one replica run at a time")
 
 
 async def schedule(

@@ -85,6 +85,11 @@ def test_wrong_usage_is_told_and_exits_2(typed: Typed, words: list[str], said: s
             'no kind "KubeSchedulerConfiguratio" is registered',
             id="a configuration of another kind",
         ),
+        pytest.param(
+            ["run", "--config", "{}/extended.yaml"],
+            "extenders: ksched has none yet, expected no entry, got 1",
+            id="extenders",
+        ),
         pytest.param(["run", "--kubeconfig", "{}/none.yaml"], "{}/none.yaml", id="no kubeconfig"),
         pytest.param(["run", "--kubeconfig", "{}/bad.yaml"], "{}/bad.yaml", id="a kubeconfig of another kind"),
         pytest.param(["run"], "expected --kubeconfig FILE", id="neither kubeconfig nor pod"),
@@ -109,6 +114,11 @@ def test_a_failure_is_one_line_and_exits_1(
     monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)
     (tmp_path / "bad.yaml").write_text(
         "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguratio\n", encoding="utf-8"
+    )
+    (tmp_path / "extended.yaml").write_text(
+        "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
+        "extenders: [{urlPrefix: 'http://extender.example', filterVerb: filter}]\n",
+        encoding="utf-8",
     )
     result = typed(*[word.replace("{}", str(tmp_path)) for word in words])
     assert result.exit_code == 1
