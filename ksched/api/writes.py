@@ -17,7 +17,7 @@ from typing import Any
 
 import orjson
 
-from ksched.api.client import Call, Client, Outcome, segment
+from ksched.api.client import MAX_RETRY_AFTER_SECONDS, Call, Client, Outcome, segment
 from ksched.api.decode import POD
 from ksched.api.http1 import Response
 from ksched.api.transport import JSON, Priority
@@ -265,7 +265,8 @@ class Writes:
             self._bind_ended(bind, BindResult(BindOutcome.REFUSED, bind.error))
             return
         self.counters.binds_again += 1
-        self._later(bind, self._backoff(bind.binds), lambda: self._send_bind(bind))
+        delay = max(self._backoff(bind.binds), _asked_to_wait(bind.error))
+        self._later(bind, delay, lambda: self._send_bind(bind))
 
     def _send_bind(self, bind: _Bind) -> None:
         bind.binds += 1
@@ -446,7 +447,8 @@ class _StatusPatch:
             writes = self.writes
             writes.counters.patches_again += 1
             delay = PATCH_DELAYS_SECONDS[self.attempts - 1] * (1.0 + 0.1 * writes._rng.random())
-            writes._later(self, delay, self.send)
+            error = outcome.error() if isinstance(outcome, Response) else outcome
+            writes._later(self, max(delay, _asked_to_wait(error)), self.send)
             return
         self.writes._patch_ended(self, _write_result(outcome))
 
@@ -492,6 +494,12 @@ def _refusal(error: ApiError) -> BindOutcome:
         # "Precondition failed: UID in precondition: X, UID in object meta: Y"
         return BindOutcome.UID_MISMATCH if "UID in " in error.message else BindOutcome.CONFLICT
     return BindOutcome.REFUSED
+
+
+def _asked_to_wait(error: ClientError | None) -> float:
+    """Retry-After, bounded; 0 where the server asked for nothing."""
+    seconds = error.retry_after_seconds if isinstance(error, ApiError) else None
+    return min(seconds or 0.0, MAX_RETRY_AFTER_SECONDS)
 
 
 def _write_result(outcome: Outcome) -> WriteResult:

@@ -167,6 +167,25 @@ async def test_a_bind_without_an_answer_in_time() -> None:
 
 
 @on_loop
+async def test_a_server_that_asks_for_time_gets_it() -> None:
+    answers = [failure(503, "ServiceUnavailable", Retry_After="1"), reply(201, CREATED)] * 2
+    loop = asyncio.get_running_loop()
+
+    def answer(seen: Seen) -> bytes | None:
+        return Cluster().answer(seen) if seen.method == "GET" else answers.pop(0)
+
+    async with answering(answer) as server:
+        client, writes = await writing(server)
+        start = loop.time()
+        assert (await writes.bind_pod("n", "a", "u1", "node-1")).bound
+        assert loop.time() - start >= 1.0
+        start = loop.time()
+        assert [result.outcome for result in await patched(writes, condition("x"))] == [WriteOutcome.DONE]
+        assert loop.time() - start >= 1.0
+        await client.close()
+
+
+@on_loop
 async def test_nobody_knows(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(writes_module, "MAX_LOOKS", 2)
     cluster = Cluster(binds=["cut+"], looks=["403"])
