@@ -88,6 +88,8 @@ class NodeResourcesFit(FilterPlugin, ArrayFilterPlugin, PreScorePlugin, ScorePlu
         asked = self._asked(pod, self.handle.cluster.table)
         for name, amount in zip(asked.names, asked.amounts.tolist(), strict=True):
             room = node.allocatable(name)
+            if room <= 0 and self._is_delegated(name):
+                continue
             if amount > wrapped(room - node.requested(name)):
                 reasons.append(INSUFFICIENT.format(name))
                 unresolvable = unresolvable or amount > room
@@ -98,12 +100,14 @@ class NodeResourcesFit(FilterPlugin, ArrayFilterPlugin, PreScorePlugin, ScorePlu
     def filter_rule(self, state: CycleState, pod: PodInfo, nodes: Table) -> _core.FilterRule | None:
         """The native rule, for pods that a code has bits for."""
         asked = self._asked(pod, nodes)
-        return None if len(asked.names) > _MOST_ASKED else _core.FitFilter(nodes.resources, asked.rows, asked.amounts)
+        if self._needs_plain_form(asked):
+            return None
+        return _core.FitFilter(nodes.resources, asked.rows, asked.amounts)
 
     def filter_array(self, state: CycleState, pod: PodInfo, nodes: Table) -> Codes:
         """One code per node: which of the pod's resources are short, and whether for good."""
         asked = self._asked(pod, nodes)
-        if len(asked.names) > _MOST_ASKED:
+        if self._needs_plain_form(asked):
             return self._one_by_one(state, pod, nodes)
         nodes.resources.fit(asked.rows, asked.amounts, nodes.alive, self._codes, nodes.size)
         return self._codes
@@ -141,6 +145,14 @@ class NodeResourcesFit(FilterPlugin, ArrayFilterPlugin, PreScorePlugin, ScorePlu
             )
             pod.shape.memo[self, "asked"] = known
         return known
+
+    def _needs_plain_form(self, asked: _Asked) -> bool:
+        return len(asked.names) > _MOST_ASKED or any(map(self._is_delegated, asked.names))
+
+    def _is_delegated(self, name: str) -> bool:
+        """Whether a node that does not offer the resource may have devices for it, as DynamicResources finds out."""
+        cluster = self.handle.cluster
+        return cluster.is_device_resource(name) and self.handle.gates.enabled("DRAExtendedResource")
 
     def _ignores(self, name: str) -> bool:
         """Only extended resources can be ignored, by name or by what stands before the first slash."""
