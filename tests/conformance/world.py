@@ -21,7 +21,7 @@ from ksched.config.gates import FeatureGates
 from ksched.config.load import parse
 from ksched.config.types import Configuration
 from ksched.engine.cycle import Cycle, Evaluation, Placement
-from ksched.engine.scheduler import request_rules
+from ksched.engine.pipeline import request_rules
 from ksched.framework.build import MissingPlugin, build_profiles, points_of
 from ksched.framework.plugin import Plugin
 from ksched.framework.profile import Profile

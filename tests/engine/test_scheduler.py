@@ -126,7 +126,7 @@ def test_a_fault_in_one_pods_cycle_does_not_keep_others_from_their_nodes(monkeyp
     @on_a_loop
     async def _() -> None:
         async with scheduling() as here:
-            cycle = here.scheduler._cycle
+            cycle = here.scheduler._pipeline.cycle
             schedule = cycle.schedule
 
             def faulty(profile: Any, info: PodInfo, nominated: Any) -> Any:
@@ -155,7 +155,7 @@ def test_a_turn_ends_when_its_time_is_over_and_the_next_one_goes_on(monkeypatch:
     async def before(here: Here) -> None:
         await here.add_node("only", cpu="4", memory="8Gi", pods="400")
         await here.add_pods([f"pod-{number}" for number in range(50)], cpu="1m")
-        schedule, turn = here.scheduler._cycle.schedule, here.scheduler._turn
+        schedule, turn = here.scheduler._pipeline.cycle.schedule, here.scheduler._turn
 
         def slow(*arguments: Any) -> Any:
             nonlocal now
@@ -169,7 +169,7 @@ def test_a_turn_ends_when_its_time_is_over_and_the_next_one_goes_on(monkeypatch:
 
         monkeypatch.setattr(here.scheduler, "_timer", lambda: now)
         monkeypatch.setattr(here.scheduler, "_turn", counted)
-        monkeypatch.setattr(here.scheduler._cycle, "schedule", slow)
+        monkeypatch.setattr(here.scheduler._pipeline.cycle, "schedule", slow)
 
     @on_a_loop
     async def _() -> None:

@@ -1,4 +1,4 @@
-"""The engine without a server: everything real but the writing, which is recorded and answered by the test."""
+"""The engine without a server or a loop: what it writes is recorded, and answered by the test."""
 
 from __future__ import annotations
 
@@ -9,25 +9,13 @@ from typing import Any
 
 import msgspec
 
-from ksched.cache.cluster import Cluster
 from ksched.cache.shapes import PodInfo
 from ksched.config.gates import FeatureGates
 from ksched.config.types import Configuration
-from ksched.engine.binding import Binder, Bindings
-from ksched.engine.cycle import Cycle, Placement
-from ksched.engine.failure import Failure, FailureHandler
-from ksched.engine.feed import Feed, Pending
-from ksched.engine.handle import Handle
-from ksched.engine.waiting import WaitingPods
+from ksched.engine.pipeline import Pipeline
 from ksched.errors import ClientError
-from ksched.framework.build import build_profiles
 from ksched.framework.plugin import Plugin
-from ksched.metrics import Metrics
 from ksched.model.pod import Pod
-from ksched.plugins.absent import ABSENT
-from ksched.plugins.registry import IN_TREE
-from ksched.queue.registrations import Registrations
-from ksched.queue.scheduling_queue import SchedulingQueue
 from ksched.testing import PodBuilder
 
 START = 1_800_000_000.0
@@ -57,55 +45,24 @@ class Outbox:
         return node_name
 
 
-class World:
-    """A scheduler's parts, put together as `Scheduler` does, on a clock that the test turns."""
+class World(Pipeline):
+    """A pipeline on a clock that the test turns, writing into an outbox."""
 
     def __init__(self, configuration: Configuration | None = None, plugins: Iterable[type[Plugin]] = ()) -> None:
         gates = FeatureGates()
-        configuration = configuration or Configuration.default(gates)
         self.now = START
         self.version = 0
         self.out = Outbox()
-        self.metrics = Metrics()
-        self.cluster = Cluster(max_nodes=256)
-        self.waiting = WaitingPods()
-        self.pending = Pending()
-        registry = {**IN_TREE, **{plugin.name: plugin for plugin in plugins}}
-        handle = Handle(self.cluster, gates, Binder(self.out), self.waiting)
-        self.profiles = build_profiles(configuration, gates, handle, registry)
-        registrations = Registrations.of(registry, without_events=[plugin.name for plugin in ABSENT])
-        self.queue = SchedulingQueue(
-            self.profiles,
-            dict.fromkeys(self.profiles, registrations),
-            clock=self.clock,
-            waits=self.pending.has,
-            incoming=self.metrics.incoming,
-        )
-        self.failures = FailureHandler(self.queue, self.pending.get, self.out, self.metrics, self.clock)
-        self.bindings = Bindings(
-            self.cluster,
-            self.queue,
-            self.waiting,
+        super().__init__(
             self.out,
-            self.failures,
-            self.out,
-            self.metrics,
+            configuration or Configuration.default(gates),
+            gates,
             clock=self.clock,
             timer=self.clock,
-            on_ended=lambda: None,
+            rng=random.Random(1),
+            plugins=plugins,
+            max_nodes=256,
         )
-        self.feed = Feed(
-            self.cluster,
-            self.queue,
-            self.pending,
-            self.waiting,
-            self.metrics,
-            scheduler_names=self.profiles,
-            declared_features=True,
-            mark_unreadable=self.failures.unreadable,
-            on_synced=lambda kind: None,
-        )
-        self.cycle = Cycle(self.cluster, rng=random.Random(1))
 
     def clock(self) -> float:
         return self.now
@@ -124,19 +81,7 @@ class World:
         tried = []
         while (queued := self.queue.pop()) is not None:
             tried.append(queued.key)
-            profile = self.profiles[queued.pod.pod.scheduler_name]
-            outcome = self.cycle.schedule(profile, queued.pod, self.queue.nominator.promised())
-            if isinstance(outcome, Placement):
-                self.bindings.start(profile, queued, outcome, self.now)
-            else:
-                failure = Failure(
-                    outcome.reason,
-                    outcome.message,
-                    outcome.unschedulable_plugins,
-                    outcome.pending_plugins,
-                    outcome.nominated_node,
-                )
-                self.failures.handle(queued, failure, 0.0)
+            self.schedule(queued)
         return tried
 
     def place(self, key: str) -> str:
