@@ -13,7 +13,7 @@ from ksched.sandbox import protobuf, status
 from ksched.sandbox.http import Request
 from ksched.sandbox.resources import Resource
 from ksched.sandbox.revisions import Object
-from ksched.sandbox.verbs import DeleteOptions, PatchRequest
+from ksched.sandbox.verbs import DeleteOptions, PatchRequest, part
 
 _APPLY = "application/apply-patch+yaml"
 _PATCHES = (
@@ -79,7 +79,7 @@ def patch_request(request: Request) -> PatchRequest:
 
 def delete_options(body: Mapping[str, Any], parameters: Mapping[str, str], dry_run: bool) -> DeleteOptions:
     """The options of a deletion: the body's where it gives them, else the query's."""
-    preconditions = body.get("preconditions") or {}
+    preconditions = part(body, "preconditions")
     grace = body.get("gracePeriodSeconds", parameters.get("gracePeriodSeconds"))
     try:
         seconds = None if grace is None else int(grace)

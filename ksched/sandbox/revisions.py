@@ -233,9 +233,16 @@ class Revisions:
 
     def put(self, kind: str, obj: Object) -> Revision:
         """Store `obj`, which has its uid, as the newest revision of its name, and tell everyone."""
-        shelf = self.shelves[kind]
-        self.version += 1
-        revision = Revision(kind, obj, self.version)
+        return self.store(self.next(kind, obj))
+
+    def next(self, kind: str, obj: Object) -> Revision:
+        """What would be stored for `obj` now; raises a TypeError or the like if it does not have its kind's shape."""
+        return Revision(kind, obj, self.version + 1)
+
+    def store(self, revision: Revision) -> Revision:
+        """Store what `next` has made, and tell everyone."""
+        shelf = self.shelves[revision.kind]
+        self.version = revision.version
         previous = shelf.get(revision.namespace, revision.name)
         if revision.owners or (previous is not None and previous.owners):
             self._own(revision, previous)

@@ -24,7 +24,7 @@ from ksched.sandbox.http import BODY_LIMIT_BYTES, Answer, Request
 from ksched.sandbox.resources import BY_PATH, STORED_KINDS, Resource
 from ksched.sandbox.reviews import review
 from ksched.sandbox.revisions import Object, Revision
-from ksched.sandbox.verbs import DeleteOptions, PatchRequest
+from ksched.sandbox.verbs import DeleteOptions, PatchRequest, part
 from ksched.sandbox.watches import Watch
 
 log = logging.getLogger(__name__)
@@ -142,12 +142,12 @@ class Routes:
         verbs, namespace = self.control.verbs, route.namespace or ""
         if resource.kind == "Binding" or route.subresource == "binding":
             bodies.check_kind(BY_PATH["", "v1", "bindings"], body)
-            name = route.name or (body.get("metadata") or {}).get("name") or ""
+            name = route.name or str(part(body, "metadata").get("name", ""))
             if not dry_run:
                 verbs.bind(namespace, name, body)
             return Answer(201, status.CREATED)
         if route.subresource == "eviction":
-            options = bodies.delete_options(body.get("deleteOptions") or {}, {}, dry_run)
+            options = bodies.delete_options(part(body, "deleteOptions"), {}, dry_run)
             verbs.evict(namespace, route.name, options)
             return Answer(201, status.CREATED)
         raise _not_allowed(request)
@@ -193,8 +193,8 @@ class Routes:
         parameters = request.parameters()
         body = bodies.decode(request) if request.body else {}
         options = bodies.delete_options(body, parameters, _dry_run(parameters))
+        _require_verb(request, resource, "delete" if route.name else "deletecollection")
         if not route.name:
-            _require_verb(request, resource, "deletecollection")
             return self._delete_collection(request, route, resource, options)
         if route.subresource:
             raise _not_allowed(request)

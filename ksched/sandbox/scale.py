@@ -9,7 +9,7 @@ from ksched.sandbox import status
 from ksched.sandbox.patches import json_patch, merge_patch, strategic_merge
 from ksched.sandbox.resources import Resource
 from ksched.sandbox.revisions import Object
-from ksched.sandbox.verbs import PatchRequest
+from ksched.sandbox.verbs import PatchRequest, part
 
 
 def of(resource: Resource, obj: Object) -> Object:
@@ -27,12 +27,12 @@ def of(resource: Resource, obj: Object) -> Object:
 
 def applied(resource: Resource, obj: Object, wanted: Object) -> Object:
     """The workload with the replicas of a `Scale`; a resourceVersion in the scale is a precondition."""
-    replicas = (wanted.get("spec") or {}).get("replicas", 0)
+    replicas = part(wanted, "spec").get("replicas", 0)
     name = obj["metadata"]["name"]
     if not isinstance(replicas, int) or isinstance(replicas, bool) or replicas < 0:
         why = f"Invalid value: {replicas}: must be greater than or equal to 0"
         raise status.invalid(resource, name, "spec.replicas", why)
-    version = (wanted.get("metadata") or {}).get("resourceVersion")
+    version = part(wanted, "metadata").get("resourceVersion")
     if version and version != obj["metadata"]["resourceVersion"]:
         raise status.modified(resource, name)
     obj.setdefault("spec", {})["replicas"] = replicas
@@ -51,6 +51,8 @@ def patched(present: Object, patch: PatchRequest) -> Object:
                 return strategic_merge(present, patch.body, "Scale")
     except PatchError as error:
         raise status.as_refusal(error) from error
+    except (AttributeError, KeyError, TypeError) as error:
+        raise status.bad_request(f"a field of the patch has another type than in the API: {error}") from error
 
 
 def _selector(resource: Resource, selector: dict[str, Any]) -> str:

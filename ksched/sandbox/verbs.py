@@ -15,17 +15,26 @@ from typing import Any
 
 from ksched.errors import ApplyConflict, PatchError, Refused
 from ksched.sandbox import defaults, status
-from ksched.sandbox.apply import server_side_apply
+from ksched.sandbox.apply import record_update, server_side_apply
 from ksched.sandbox.clock import Clock
 from ksched.sandbox.ledger import Ledger
 from ksched.sandbox.patches import json_patch, merge_patch, strategic_merge
 from ksched.sandbox.resources import STORED_KINDS, Resource
 from ksched.sandbox.revisions import Object, Revision, Revisions
 from ksched.sandbox.selectors import labels_match
+from ksched.sandbox.tables import table
+from ksched.sandbox.validation import malformed
 
 _NAME_TRIES = 8
 _GARBAGE_PER_TURN = 200
 _DEFAULT_GRACE_SECONDS = 30
+_TEXTS = ("name", "namespace", "uid", "resourceVersion", "generateName")
+_OWNER_TEXTS = ("kind", "name", "uid")
+# Pods are checked field by field. Of the other kinds, an object whose columns cannot be filled in has fields of other
+# types than the API's, and must not spoil every table that it is in. Events come by the thousand and have a cheaper
+# check.
+_CHECKED_OTHERWISE = frozenset({"Event", "Pod"})
+_EVENT_PARTS = ("involvedObject", "related", "series", "source")
 _KEPT_NAMESPACES = ("default", "kube-public", "kube-system")
 _FOREGROUND = "foregroundDeletion"
 
@@ -104,7 +113,7 @@ class Verbs:
             raise status.already_exists(resource, name)
         if dry_run:
             return Revision(kind, obj, 0)
-        revision = self.revisions.put(kind, obj)
+        revision = self._put(kind, obj)
         if kind == "Pod":
             self.ledger.created(revision.namespace, revision.name, revision.uid)
         return revision
@@ -134,8 +143,14 @@ class Verbs:
         old = present.decode() if present is not None else None
         try:
             new = self._patched(resource, old, patch)
+            if old is not None and not applies:
+                new = record_update(
+                    old, new, manager=patch.manager, subresource=subresource, kind=kind, now=self.clock.stamp()
+                )
         except (PatchError, ApplyConflict) as error:
             raise status.as_refusal(error) from error
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
+            raise malformed(kind, f"a field of the patch has another type than in the API: {error}") from error
         metadata = _metadata(resource, new)
         if present is None or old is None:
             metadata.setdefault("name", name)
@@ -186,9 +201,9 @@ class Verbs:
         """Let a binding take effect: the pod is on the node from now on. Refused (409) if it is on one already."""
         pod = self.find("Pod", namespace, name)
         resource = STORED_KINDS["Pod"]
-        target = binding.get("target") or {}
+        target = part(binding, "target")
         node_name = target.get("name") or ""
-        if not node_name:
+        if not node_name or not isinstance(node_name, str):
             raise status.invalid(resource, name, "target.name", "Required value", "FieldValueRequired")
         if target.get("kind") not in (None, "", "Node"):
             why = f'Unsupported value: "{target["kind"]}": supported values: "Node", "<empty>"'
@@ -254,8 +269,16 @@ class Verbs:
             raise status.not_found(STORED_KINDS["Namespace"], namespace)
 
     def _lookup(self, kind: str, namespace: str, name: str) -> Object | None:
+        if kind == "PriorityClass" and not name:
+            return self._global_default_class()
         found = self.revisions.shelves[kind].get(namespace, name)
         return found.decode() if found is not None else None
+
+    def _global_default_class(self) -> Object | None:
+        """The priority class for pods that name none; of several, the one with the lowest value, as upstream."""
+        shelf = self.revisions.shelves["PriorityClass"]
+        found = [revision.decode() for revision in shelf if b'"globalDefault":true' in revision.raw]
+        return min(found, key=lambda each: each["value"], default=None)
 
     def _patched(self, resource: Resource, old: Object | None, patch: PatchRequest) -> Object:
         match patch.media_type:
@@ -299,10 +322,39 @@ class Verbs:
             return present  # as upstream: a write that changes nothing makes no new version and no event
         if dry_run:
             return Revision(present.kind, new, present.version)
-        revision = self.revisions.put(present.kind, new)
+        revision = self._put(present.kind, new, subresource)
         if _may_go(new):
             return self._remove(revision)
         return revision
+
+    def _put(self, kind: str, obj: Object, subresource: str = "") -> Revision:
+        """Store an object, unless a field of it is not of the type that its kind has there."""
+        try:
+            self._check_shape(kind, obj, subresource)
+            revision = self.revisions.next(kind, obj)
+        except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
+            raise malformed(kind, f"a field is missing or has another type than in the API: {error}") from error
+        return self.revisions.store(revision)
+
+    def _check_shape(self, kind: str, obj: Object, subresource: str) -> None:
+        metadata = obj["metadata"]
+        for field in ("labels", "annotations"):
+            for value in part(metadata, field).values():
+                if not isinstance(value, str):
+                    raise TypeError(f"metadata.{field}: {value!r} is not a string")
+        for owner in metadata.get("ownerReferences") or ():
+            if not all(isinstance(owner[field], str) for field in _OWNER_TEXTS):
+                raise TypeError(f"metadata.ownerReferences: {owner}")
+        if kind not in _CHECKED_OTHERWISE or subresource == "status":
+            table(kind, [obj], list_meta={}, now=self.clock.now(), include_object="None")
+        if kind == "Event":
+            for field in _EVENT_PARTS:
+                part(obj, field)
+        elif kind == "PodDisruptionBudget":
+            selector = part(part(obj, "spec"), "selector")
+            part(selector, "matchLabels")
+            for expression in selector.get("matchExpressions") or ():
+                labels_match({"matchExpressions": [expression]}, {})
 
     def _mark_deleted(self, present: Revision, obj: Object, grace: int, finalizers: list[str]) -> Revision:
         metadata = obj["metadata"]
@@ -397,7 +449,20 @@ def _metadata(resource: Resource, obj: Any) -> Object:
         metadata = obj["metadata"] = {}
     if not isinstance(metadata, dict):
         raise status.bad_request(f"{resource.kind}.metadata: expected an object, got {type(metadata).__name__}")
+    for field in _TEXTS:
+        if not isinstance(metadata.get(field, ""), str | None):
+            raise status.bad_request(f"{resource.kind}.metadata.{field}: expected a string, got {metadata[field]!r}")
     return metadata
+
+
+def part(body: Mapping[str, Any], field: str) -> Object:
+    """The object in a field of a body, empty where it is absent; refused (400) if it is no object."""
+    value = body.get(field)
+    if value is None:
+        return {}
+    if not isinstance(value, dict):
+        raise status.bad_request(f"{field}: expected an object, got {type(value).__name__}")
+    return value
 
 
 def _settle_namespace(resource: Resource, metadata: Object, namespace: str) -> None:
@@ -444,7 +509,7 @@ def _is_waiting(owner: Revision) -> bool:
 
 def _why_not_bindable(pod: Revision, obj: Object, binding: Mapping[str, Any]) -> str | None:
     metadata, spec = obj["metadata"], obj.get("spec") or {}
-    wanted = binding.get("metadata") or {}
+    wanted = part(binding, "metadata")
     if wanted.get("uid") not in (None, "", pod.uid):
         return f"Precondition failed: UID in precondition: {wanted['uid']}, UID in object meta: {pod.uid}"
     if wanted.get("resourceVersion") not in (None, "", str(pod.version)):

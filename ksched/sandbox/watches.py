@@ -8,6 +8,7 @@ write. Lists and the form of a watch's start (from a version, or with the presen
 from __future__ import annotations
 
 import asyncio
+import logging
 import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -19,6 +20,8 @@ from ksched.errors import Refused
 from ksched.sandbox import status
 from ksched.sandbox.forms import Form
 from ksched.sandbox.revisions import Change, ChangeType, Revision, Revisions, Shelf
+
+log = logging.getLogger(__name__)
 
 _BACKLOG_LIMIT_BYTES = 256 * 1024 * 1024
 """A client that reads so slowly that this much waits for it is cut off, as upstream ends slow watchers."""
@@ -137,7 +140,13 @@ class Watch:
 
     def _see(self, change: Change) -> None:
         before = len(self.pending)
-        self._note(change)
+        try:
+            self._note(change)
+        except Exception:
+            # The change stands and everybody else must hear of it, whatever is wrong with this watch's form of it.
+            log.exception("watch cut: cannot show %s %s/%s", change.kind, change.namespace, change.name)
+            if self.sink is not None:
+                self.sink.cut()
         if len(self.pending) != before:
             self._hub.wake(self)
 

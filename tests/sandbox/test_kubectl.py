@@ -156,9 +156,11 @@ def test_get_of_what_is_not_there(kubectl: Kubectl) -> None:
 
 def test_get_watch_follows_a_pod(kubectl: Kubectl) -> None:
     kubectl.create("followed")
-    with kubectl.start("get", "pods", "followed", "-w", "--no-headers") as watching:
+    with kubectl.start("get", "pods", "followed", "-w", "--no-headers", "--request-timeout=20s") as watching:
         assert watching.stdout is not None
         assert watching.stdout.readline().split()[:3] == ["followed", "0/1", "Pending"]
+        # kubectl does not print the first event of its watch, so nothing may happen before that is open.
+        until(lambda: kubectl.client.get("/sandbox/stats")["watchers"] == 1, "a watch")
         kubectl.bind("followed")
         while watching.stdout.readline().split()[2] != "Running":
             pass

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import http.client
 import time
 from typing import Any
 
@@ -208,3 +209,22 @@ def test_table_rows_are_watched_as_tables(client: Client) -> None:
     assert second["object"]["columnDefinitions"] is None
     assert [row["object"]["metadata"]["name"] for row in second["object"]["rows"]] == ["b"]
     stream.close()
+
+
+def test_a_watch_that_cannot_show_a_change_is_cut_and_the_others_hear_of_it(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    since = version(client)
+    table = client.watch(PODS, accept="application/json;as=Table;v=v1;g=meta.k8s.io", resourceVersion=since)
+    plain = client.watch(PODS, resourceVersion=since)
+
+    def broken(*_: object, **__: object) -> dict[str, Any]:
+        raise RuntimeError("no such column")
+
+    monkeypatch.setattr("ksched.sandbox.forms.table", broken)
+    client.post(PODS, pod("a"))
+    assert told([plain.next()]) == [("ADDED", "a")]
+    with pytest.raises((http.client.IncompleteRead, ConnectionResetError)):
+        table.response.read()
+    for stream in (table, plain):
+        stream.close()
