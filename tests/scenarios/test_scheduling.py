@@ -7,7 +7,7 @@ from collections import Counter
 import pytest
 
 from tests.scenarios.api import eventually
-from tests.scenarios.conftest import ControlPlane
+from tests.scenarios.conftest import ControlPlane, SandboxPlane
 from tests.scenarios.objects import condition, node, pod
 
 NO_ROOM = "0/2 nodes are available: 2 Insufficient cpu."
@@ -182,3 +182,15 @@ def test_sigterm_ends_it_with_code_0(control_plane: ControlPlane) -> None:
         eventually(api.placements)
         scheduler.ask_to_stop()
         assert scheduler.ended() == 0
+
+
+@pytest.mark.parametrize("sandbox", [{"tls": True, "token": "secret"}], indirect=True, ids=["TLS and a token"])
+def test_the_same_over(sandbox: SandboxPlane) -> None:
+    sandbox.api.create(node("only"))
+    for number in range(20):
+        sandbox.api.create(pod(f"pod-{number}"))
+    with sandbox.scheduler() as scheduler:
+        eventually(lambda: len(sandbox.api.placements()) == 20)
+        scheduler.ask_to_stop()
+        assert scheduler.ended() == 0
+    assert sandbox.audit()["ok"]
