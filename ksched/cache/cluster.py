@@ -142,7 +142,7 @@ class Cluster:
             raise CacheError(f"pod {pod.key} is on no node")
         if pod.is_finished:
             return self.remove_pod(pod.uid)
-        info = self.shapes.info(pod)
+        info = self.shapes.kept(self.shapes.info(pod))
         old = self._pods.get(pod.uid)
         self._assumed.discard(pod.uid)
         if old is None:

@@ -7,6 +7,7 @@ pod and its shape; plugins get it as `pod`.
 
 from __future__ import annotations
 
+import sys
 from collections import OrderedDict
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
@@ -15,7 +16,7 @@ import msgspec
 import numpy as np
 
 from ksched.cache.table import NONZERO_CPU, NONZERO_MEMORY, Amounts, Codes
-from ksched.model.objects import NodeSelectorTerm
+from ksched.model.objects import Condition, NodeSelectorTerm, ObjectMeta
 from ksched.model.pod import Affinity, Pod, PodSpec
 from ksched.model.ports import HostPort, host_ports
 from ksched.model.requests import RequestRules, ResourceAmounts, counted_requests, fit_requests
@@ -24,8 +25,15 @@ from ksched.model.selectors import NODE_NAME_FIELD
 if TYPE_CHECKING:
     from ksched.cache.table import Table
 
+RESIZE_PENDING = "PodResizePending"
+"""The one condition of a pod that its requests depend on (KEP-1287)."""
+
 MOST_SHAPES = 10_000
 """Shapes that are kept; the least recently used go first. Pods that are placed keep their own shape alive."""
+
+
+MOST_LABEL_SETS = 100_000
+"""Sets of labels that placed pods share; beyond that sharing starts afresh."""
 
 
 class Shape:
@@ -35,9 +43,10 @@ class Shape:
     resized); `rows` and `amounts` are the latter as the table books it.
     """
 
-    __slots__ = ("amounts", "asked", "counted", "host_ports", "memo", "nonzero_cpu", "nonzero_memory", "rows")
+    __slots__ = ("amounts", "asked", "counted", "host_ports", "memo", "nonzero_cpu", "nonzero_memory", "rows", "spec")
 
     def __init__(self, pod: Pod, rules: RequestRules, table: Table) -> None:
+        self.spec = pod.spec
         self.memo: dict[Any, Any] = {}
         self.host_ports: tuple[HostPort, ...] = tuple(host_ports(pod))
         self.asked: ResourceAmounts = fit_requests(pod, rules)
@@ -117,6 +126,7 @@ class Shapes:
         self._table = table
         self._most = most
         self._kept: OrderedDict[bytes, Shape] = OrderedDict()
+        self._labels: dict[tuple[tuple[str, str], ...], dict[str, str]] = {}
         self._encode = msgspec.msgpack.Encoder().encode
 
     def info(self, pod: Pod) -> PodInfo:
@@ -131,6 +141,37 @@ class Shapes:
         else:
             self._kept.move_to_end(key)
         return PodInfo(pod, shape, pinned)
+
+    def kept(self, info: PodInfo) -> PodInfo:
+        """A placed pod as it is kept: what is looked at of a pod on a node, sharing with its copies whatever it can.
+
+        A cluster has many times more pods than shapes, and a decoded pod takes several kilobytes.
+        """
+        pod, shared = info.pod, info.shape.spec
+        spec = msgspec.structs.replace(
+            shared,
+            node_name=pod.spec.node_name,
+            scheduler_name=sys.intern(pod.spec.scheduler_name),
+            affinity=pod.spec.affinity if info.pinned else shared.affinity,
+            priority=pod.spec.priority,
+            preemption_policy=pod.spec.preemption_policy,
+            scheduling_gates=pod.spec.scheduling_gates,
+            termination_grace_period_seconds=pod.spec.termination_grace_period_seconds,
+        )
+        labels = tuple(pod.labels.items())
+        metadata = ObjectMeta(
+            name=pod.name,
+            namespace=sys.intern(pod.namespace),
+            uid=pod.uid,
+            labels=self._labels.setdefault(labels, pod.labels),
+            deletion_timestamp=pod.metadata.deletion_timestamp,
+        )
+        if len(self._labels) > MOST_LABEL_SETS:
+            self._labels.clear()
+        status = msgspec.structs.replace(pod.status, conditions=_resize_conditions(pod))
+        if _actuated(pod) is None:
+            status.container_statuses = status.init_container_statuses = []
+        return PodInfo(Pod(metadata, spec, status), info.shape, info.pinned)
 
     def __len__(self) -> int:
         return len(self._kept)
@@ -176,12 +217,18 @@ def _what_matters(pod: Pod) -> tuple[Any, ...]:
         spec.tolerations,
         spec.topology_spread_constraints,
         spec.volumes,
+        spec.resource_claims,
+        spec.scheduling_group,
         spec.host_network,
         spec.host_users,
         None if status.resources is None else (status.resources, status.allocated_resources),
         _actuated(pod),
-        [condition.reason for condition in status.conditions if condition.type == "PodResizePending"],
+        [condition.reason for condition in _resize_conditions(pod)],
     )
+
+
+def _resize_conditions(pod: Pod) -> list[Condition]:
+    return [condition for condition in pod.status.conditions if condition.type == RESIZE_PENDING]
 
 
 def _actuated(pod: Pod) -> list[Any] | None:

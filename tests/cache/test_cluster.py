@@ -65,7 +65,9 @@ def a_node_goes_and_comes_back(of: Cluster) -> None:
 @pytest.mark.parametrize(
     "history",
     [
-        pytest.param(a_node_comes_after_its_pod, id="a pod that comes before its node is put there when the node comes"),
+        pytest.param(
+            a_node_comes_after_its_pod, id="a pod that comes before its node is put there when the node comes"
+        ),
         pytest.param(a_pod_comes_twice, id="a pod that is told of twice counts once"),
         pytest.param(an_assumed_pod_is_confirmed, id="an assumed pod that the API server confirms keeps its room"),
         pytest.param(an_assumed_pod_turns_up_elsewhere, id="a pod assumed on one node and bound to another is moved"),
@@ -249,3 +251,17 @@ def test_any_history_leaves_what_the_last_word_on_each_object_says(steps: list[t
         assert set(info.pods) == set(other.pods)
         assert used(here, info.name) == used(fresh, info.name)
         assert here.table.pod_count[info.slot] == len(info.pods)
+
+
+def test_what_is_kept_of_a_placed_pod_is_shared_with_its_copies() -> None:
+    here = cluster([BIG])
+    for i in range(3):
+        copy = pod(f"copy-{i}").request(cpu="100m").label(app="web").annotation(note="x" * 10_000).on("big")
+        here.put_pod(copy.status(startTime="2026-01-10T00:00:00Z", conditions=[{"type": "Ready"}]).build())
+    info = here.node("big")
+    assert info is not None
+    kept = [each.pod for each in info.pods.values()]
+    assert [each.name for each in kept] == ["copy-0", "copy-1", "copy-2"]
+    assert {each.node_name for each in kept} == {"big"}
+    assert all(each.spec.containers is kept[0].spec.containers and each.labels is kept[0].labels for each in kept)
+    assert all(each.status.start_time and not each.status.conditions and not each.metadata.annotations for each in kept)

@@ -279,3 +279,21 @@ def test_the_journal_forgets_but_keeps_counting() -> None:
     assert board.behind(journal) == -1
     with pytest.raises(ValueError, match="power of two"):
         _core.Journal(3)
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        pytest.param("resourceClaims", [{"name": "gpu"}], id="a claim"),
+        pytest.param("schedulingGroup", {"podGroupName": "g"}, id="a pod group"),
+        pytest.param("topologySpreadConstraints", [{"topologyKey": "zone"}], id="a spread constraint"),
+        pytest.param("tolerations", [{"operator": "Exists"}], id="a toleration"),
+        pytest.param("overhead", {"cpu": "2"}, id="overhead"),
+    ],
+)
+def test_a_field_that_matters_makes_another_shape(field: str, value: Any) -> None:
+    world, array = started(), started("array")
+    plain, other = web(8), web(9).spec(**{field: value})
+    assert world.cluster.shapes.info(plain.build()).shape is not world.cluster.shapes.info(other.build()).shape
+    for each in (web(0), web(1), web(2), other):
+        assert world.schedule(each.build()) == array.schedule(each.build())
