@@ -89,7 +89,7 @@ def show_outcomes(console: Console, outcomes: Sequence[Outcome]) -> None:
     if rest:
         table = Table("workload", "", "why", title="not run to the end", title_justify="left")
         for outcome in rest:
-            table.add_row(outcome.workload.full_name, outcome.status, outcome.reason)
+            table.add_row(outcome.workload.full_name, outcome.status, Text(outcome.reason))
         console.print(table)
 
 

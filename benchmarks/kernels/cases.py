@@ -1,0 +1,293 @@
+"""The native module's functions as benchmarks.
+
+A case is a function with the decorator `kernel`: it gets columns for n nodes, prepares what it needs, and returns the
+call that is timed. `covers` names what of `ksched._core` it is about, as the stub has it; a test compares the two.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from benchmarks.kernels.columns import Columns
+from ksched import _core
+
+Call = Callable[[], object]
+Prepare = Callable[[Columns], Call]
+
+POD_CHANGED, NODE_CHANGED = 0, 2
+"""Kinds of a journal's entries: a node's pods ask for something else; a node itself is another."""
+
+PODS_BIT = 1
+"""The set of kinds that a board's replay is to look at: changes of what pods ask for."""
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """One case."""
+
+    name: str
+    covers: tuple[str, ...]
+    prepare: Prepare
+    per_node: bool
+    """Whether its cost grows with the nodes, so that nanoseconds per node mean something."""
+
+
+KERNELS: list[Kernel] = []
+
+
+def kernel(*covers: str, name: str = "", per_node: bool = True) -> Callable[[Prepare], Prepare]:
+    """Declare a case."""
+
+    def declare(prepare: Prepare) -> Prepare:
+        KERNELS.append(Kernel(name or covers[0], covers, prepare, per_node))
+        return prepare
+
+    return declare
+
+
+# -- resources
+
+
+@kernel("Resources.fit")
+def fit(columns: Columns) -> Call:
+    """Which nodes have room."""
+    c = columns
+    return lambda: c.resources.fit(c.rows, c.asked, c.alive, c.out_codes, c.n)
+
+
+@kernel("Resources.score_least")
+def score_least(columns: Columns) -> Call:
+    """LeastAllocated."""
+    c = columns
+    return lambda: c.resources.score_least(c.rows, c.asked, c.weights, c.scores, c.n)
+
+
+@kernel("Resources.score_most")
+def score_most(columns: Columns) -> Call:
+    """MostAllocated."""
+    c = columns
+    return lambda: c.resources.score_most(c.rows, c.asked, c.weights, c.scores, c.n)
+
+
+@kernel("Resources.score_ratio")
+def score_ratio(columns: Columns) -> Call:
+    """RequestedToCapacityRatio."""
+    c = columns
+    return lambda: c.resources.score_ratio(c.rows, c.asked, c.weights, c.utilization, c.shape_scores, c.scores, c.n)
+
+
+@kernel("Resources.score_balanced")
+def score_balanced(columns: Columns) -> Call:
+    """BalancedAllocation."""
+    c = columns
+    bypassed = np.zeros(2, dtype=np.uint8)
+    return lambda: c.resources.score_balanced(c.rows, c.asked, bypassed, c.scores, c.n)
+
+
+@kernel("Resources.book", per_node=False)
+def book(columns: Columns) -> Call:
+    """A pod comes to a node and goes."""
+    c = columns
+    slot = c.n // 2
+
+    def both() -> None:
+        c.resources.book(slot, c.rows, c.asked, 1)
+        c.resources.book(slot, c.rows, c.asked, -1)
+
+    return both
+
+
+@kernel("Resources.add_row", per_node=False)
+def add_row(columns: Columns) -> Call:
+    """A new cluster's rows."""
+    c = columns
+
+    def made() -> None:
+        resources = _core.Resources(c.allowed_pods, c.pod_count)
+        for room, used in zip(c.rooms, c.used, strict=True):
+            resources.add_row(room, used)
+
+    return made
+
+
+# -- the sieve
+
+
+@kernel("Sieve.start")
+def start(columns: Columns) -> Call:
+    """All nodes are in."""
+    c = columns
+    return lambda: c.sieve.start(c.present, c.n)
+
+
+@kernel("Sieve.keep_only")
+def keep_only(columns: Columns) -> Call:
+    """A hundred nodes of PreFilter's are kept."""
+    c = columns
+    return lambda: c.sieve.keep_only(c.slots, c.n)
+
+
+@kernel("Sieve.reject")
+def reject(columns: Columns) -> Call:
+    """A plugin's verdicts are taken."""
+    c = columns
+    return lambda: c.sieve.reject(c.codes, 1, c.n)
+
+
+@kernel("Sieve.reject_small")
+def reject_small(columns: Columns) -> Call:
+    """The same with small codes."""
+    c = columns
+    return lambda: c.sieve.reject_small(c.small_codes, 1, c.n)
+
+
+# -- ranking
+
+
+@kernel("weigh")
+def weigh(columns: Columns) -> Call:
+    """A plugin's scores, normalised by their maximum, are added to the totals."""
+    c = columns
+    totals = np.zeros(c.n, dtype=np.int64)
+    return lambda: _core.weigh(c.raw, c.present, totals, 1, 1, c.n)
+
+
+@kernel("best")
+def best(columns: Columns) -> Call:
+    """The highest total, and how many nodes have it."""
+    c = columns
+    return lambda: _core.best(c.totals, c.present, c.n)
+
+
+@kernel("nth_with")
+def nth_with(columns: Columns) -> Call:
+    """The last of the nodes with the highest total."""
+    c = columns
+    top, count = _core.best(c.totals, c.present, c.n)
+    return lambda: _core.nth_with(c.totals, c.present, top, count - 1, c.n)
+
+
+@kernel("Resources.fit", "Sieve.start", "Sieve.reject", "weigh", "best", name="a whole pass without a board")
+def whole_pass(columns: Columns) -> Call:
+    """What a pod without a board costs: fit, two scores over resources, one column, and the choice."""
+    c = columns
+    bypassed = np.zeros(2, dtype=np.uint8)
+    totals = np.zeros(c.n, dtype=np.int64)
+
+    def run() -> None:
+        c.sieve.start(c.present, c.n)
+        c.resources.fit(c.rows, c.asked, c.alive, c.out_codes, c.n)
+        c.sieve.reject(c.out_codes, 1, c.n)
+        totals[:] = 0
+        c.resources.score_least(c.rows, c.asked, c.weights, c.scores, c.n)
+        _core.weigh(c.scores, c.alive, totals, 1, 0, c.n)
+        c.resources.score_balanced(c.rows, c.asked, bypassed, c.scores, c.n)
+        _core.weigh(c.scores, c.alive, totals, 1, 0, c.n)
+        _core.weigh(c.raw, c.alive, totals, 3, 2, c.n)
+        _core.best(totals, c.alive, c.n)
+
+    return run
+
+
+# -- boards
+
+
+def _board(columns: Columns) -> tuple[_core.Board, _core.Journal]:
+    """A board as the default profile's is for a plain pod: fit, both scores over resources, and two columns."""
+    c = columns
+    filters: list[tuple[int, _core.FilterRule]] = [
+        (1, _core.ColumnFilter(c.verdicts)),
+        (2, _core.FitFilter(c.resources, c.rows, c.asked)),
+    ]
+    column = c.raw.astype(np.int32)
+    scores: list[tuple[_core.ScoreRule, int, int]] = [
+        (_core.ColumnScore(column), 3, 2),
+        (_core.LeastAllocatedScore(c.resources, c.rows, c.asked, c.weights), 1, 0),
+        (_core.BalancedScore(c.resources, c.rows, c.asked, c.weights), 1, 0),
+    ]
+    board = _core.Board(c.present, c.n, filters, scores)
+    journal = _core.Journal(1 << 16)
+    board.build(journal)
+    return board, journal
+
+
+@kernel("Board.build")
+def board_build(columns: Columns) -> Call:
+    """A board from nothing."""
+    board, journal = _board(columns)
+    return lambda: board.build(journal)
+
+
+@kernel(
+    "Journal.note",
+    "Board.replay",
+    "Board.best",
+    "Board.nth_best",
+    name="Board: identical pods, one after the other",
+    per_node=False,
+)
+def board_identical_pods(columns: Columns) -> Call:
+    """The next pod of a shape: what the last one changed is replayed, the best node chosen, and the pod booked.
+
+    Each pod is taken off again a hundred pods later, so that nodes do not fill up.
+    """
+    c = columns
+    board, journal = _board(c)
+    placed: list[int] = []
+
+    def pod() -> None:
+        board.replay(journal, PODS_BIT)
+        _, count = board.best()
+        slot = board.nth_best(count - 1)
+        c.resources.book(slot, c.rows, c.asked, 1)
+        journal.note(slot, POD_CHANGED)
+        placed.append(slot)
+        if len(placed) > 100:
+            gone = placed.pop(0)
+            c.resources.book(gone, c.rows, c.asked, -1)
+            journal.note(gone, POD_CHANGED)
+
+    return pod
+
+
+@kernel("Board.replay", "Board.behind", name="Board.replay of 1000 changes", per_node=False)
+def board_replay(columns: Columns) -> Call:
+    """What a board costs that was not used while a thousand pods of other shapes were placed."""
+    c = columns
+    board, journal = _board(c)
+    slots = c.rng.integers(0, c.n, 1000).tolist()
+
+    def late() -> None:
+        for slot in slots:
+            journal.note(slot, POD_CHANGED)
+        board.replay(journal, PODS_BIT)
+
+    return late
+
+
+@kernel("Board.restate", "Board.dirty", name="Board.restate of 100 nodes", per_node=False)
+def board_restate(columns: Columns) -> Call:
+    """A hundred nodes change themselves, as heartbeats with news do."""
+    c = columns
+    board, journal = _board(c)
+    slots = c.slots.tolist()
+
+    def heartbeats() -> None:
+        for slot in slots:
+            journal.note(slot, NODE_CHANGED)
+        board.dirty(journal, NODE_CHANGED)
+        board.restate(journal, c.slots)
+        board.replay(journal, PODS_BIT)
+
+    return heartbeats
+
+
+@kernel("Board.copy_verdicts")
+def board_copy_verdicts(columns: Columns) -> Call:
+    """Every node's verdict, for a message."""
+    c = columns
+    board, _ = _board(c)
+    return lambda: board.copy_verdicts(c.alive, c.out_codes)
