@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import pytest
 from prometheus_client import CollectorRegistry, generate_latest
 
@@ -105,3 +108,22 @@ def test_quantile_is_guessed_within_its_bucket(q: float, value: float) -> None:
 
 def test_quantile_of_nothing_is_nothing() -> None:
     assert Histogram(exponential(1, 2, 4)).quantile(0.5) == 0.0
+
+
+MEASURED = Path(__file__).parents[2] / "shared" / "measured" / "metrics" / "exposition.json"
+
+
+@pytest.mark.skipif(not MEASURED.exists(), reason=f"no measured exposition in {MEASURED}")
+def test_families_are_those_of_kube_scheduler() -> None:
+    measured = {family["name"]: family for family in json.loads(MEASURED.read_text())["metrics"]["families"]}
+    wrong = []
+    for family in busy().collect():
+        if not family.name.startswith("scheduler_"):
+            continue
+        name = family.name + ("_total" if family.type == "counter" else "")
+        labels = sorted({label for sample in family.samples for label in sample.labels} - {"le"})
+        stability = family.documentation.partition("]")[0].lstrip("[")
+        expected = measured[name]
+        if (family.type, stability, labels) != (expected["type"], expected["stability"], expected["labels"]):
+            wrong.append((name, family.type, stability, labels, expected))
+    assert wrong == []
