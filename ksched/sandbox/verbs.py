@@ -8,6 +8,7 @@ raises `Refused`; nothing here knows HTTP.
 
 from __future__ import annotations
 
+import random
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -78,6 +79,8 @@ class Verbs:
         self._defer = defer
         self._garbage: deque[tuple[str, str, str]] = deque()
         self._collecting = False
+        # For uids and generated names. No option seeds it: a restart on the same data must not repeat them.
+        self._random = random.Random()
 
     def defer_to(self, defer: Defer) -> None:
         """Have garbage collected in turns of a loop instead of within the deletion that made it."""
@@ -101,13 +104,13 @@ class Verbs:
             self._require_namespace(namespace)
         obj["kind"], obj["apiVersion"] = resource.kind, resource.api_version
         generated = bool(metadata.get("generateName")) and not metadata.get("name")
-        obj = defaults.prepare_create(kind, obj, self._lookup, self.clock.stamp())
+        obj = defaults.prepare_create(kind, obj, self._lookup, self.clock.stamp(), rng=self._random)
         shelf = self.revisions.shelves[kind]
         for _ in range(_NAME_TRIES if generated else 0):
             if shelf.get(namespace, obj["metadata"]["name"]) is None:
                 break
             obj["metadata"]["name"] = ""
-            obj = defaults.prepare_create(kind, obj, self._lookup, self.clock.stamp())
+            obj = defaults.prepare_create(kind, obj, self._lookup, self.clock.stamp(), rng=self._random)
         name = obj["metadata"]["name"]
         if shelf.get(namespace, name) is not None:
             raise status.already_exists(resource, name)
