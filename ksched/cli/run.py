@@ -118,13 +118,11 @@ def _gates(flags: tuple[str, ...]) -> FeatureGates:
 
 
 def _refuse_what_is_missing(configuration: Configuration) -> None:
-    """Raise for what would change decisions if it were ignored; say what else has no effect."""
+    """Raise for what would change decisions if it were ignored."""
     if configuration.extenders:
         raise ConfigurationError(
             f"extenders: ksched has none yet, expected no entry, got {len(configuration.extenders)}"
         )
-    if configuration.leader_election.leader_elect:
-        log.info("leader election is not there yet, let one replica run at a time")
 
 
 async def schedule(
@@ -140,6 +138,8 @@ async def schedule(
         log.info("API server address=%s version=%s", client.access.server, version["gitVersion"])
         scheduler = Scheduler(client, configuration, gates, rng=rng)
         log.info("starting version=%s profiles=%s", __version__, ",".join(scheduler.profiles))
+        if configuration.leader_election.leader_elect:
+            log.info("leader election is not there yet, let one replica run at a time")
         running = asyncio.create_task(scheduler.run())
         stopping = asyncio.create_task(stop.wait())
         try:
