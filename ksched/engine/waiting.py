@@ -44,10 +44,6 @@ class WaitingPod:
         """Turn the pod down; False where it was decided already."""
         return self._decide(Status.unschedulable(message).by(plugin))
 
-    def preempt(self, message: str) -> bool:
-        """Give the pod up for one of higher priority; False where it was decided already."""
-        return self._decide(Status.error(f"waiting on permit for pod: {message}"))
-
     def abandon(self) -> None:
         """Nobody will decide any more: whoever awaits the verdict is cancelled."""
         self._cancel_timers()

@@ -241,15 +241,6 @@ class SchedulingQueue:
         """Whether `pop` would find something, but for copies of pods in flight."""
         return bool(len(self._active) or (self._pop_from_backoff and len(self._backoff)))
 
-    def is_in_flight(self, uid: str) -> bool:
-        """Whether the pod has been popped and is not settled."""
-        return uid in self._in_flight
-
-    def next_expiry(self) -> float | None:
-        """When the first back-off ends, if any pod backs off."""
-        firsts = (self._backoff.peek(), self._error_backoff.peek())
-        return min((first.backoff_expires or 0.0 for first in firsts if first is not None), default=None)
-
     def counts(self) -> dict[str, int]:
         """How many pods are in each queue, under the names that metrics use."""
         return {

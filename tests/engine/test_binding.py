@@ -91,12 +91,12 @@ def test_a_pod_that_waits_holds_its_room_until_it_is_allowed() -> None:
         await until(lambda: len(world.waiting) == 1)
         assert world.place("default/one") == "assumed"
         assert world.place("default/two") == "unschedulable"
-        assert world.queue.is_in_flight("uid-default-one")
+        assert "uid-default-one" in world.queue.in_flight
         (waiting,) = world.waiting
         assert waiting.plugins == ("Guard",)
         waiting.allow("Guard")
         await until(lambda: "default/one" in world.out.binds)
-        assert not world.queue.is_in_flight("uid-default-one")
+        assert "uid-default-one" not in world.queue.in_flight
         world.out.answer("default/one")
         await until(lambda: not len(world.bindings))
         assert Guard.noted == ["reserve one", "pre_bind one", "post_bind one"]
