@@ -50,6 +50,10 @@ class FileJournal:
         kind = change.kind.encode()
         self._noted.append(b'["%b","%b",%b]\n' % (change.type.encode(), kind, change.revision.raw))
 
+    def note_version(self, version: int) -> None:
+        """Take down that the version has risen without a change."""
+        self._noted.append(_version_line(version))
+
     def flush(self) -> None:
         """Write what was noted."""
         if self._noted:
@@ -62,7 +66,7 @@ class FileJournal:
         partial = self._snapshot.with_suffix(".partial")
         with partial.open("wb") as file:
             # The version may be ahead of every object's: deletions raise it too.
-            file.write(b'["VERSION","",{"metadata":{"resourceVersion":"%d"}}]\n' % revisions.version)
+            file.write(_version_line(revisions.version))
             for kind, shelf in revisions.shelves.items():
                 for revision in shelf:
                     file.write(b'["ADDED","%b",%b]\n' % (kind.encode(), revision.raw))
@@ -106,3 +110,7 @@ class FileJournal:
                     if kind and kind not in STORED_KINDS:
                         raise SandboxError(f"{path}:{number}: unknown kind {kind!r}")
                     yield type_, kind, obj
+
+
+def _version_line(version: int) -> bytes:
+    return b'["VERSION","",{"metadata":{"resourceVersion":"%d"}}]\n' % version

@@ -109,6 +109,9 @@ class Journal(Protocol):
     def note(self, change: Change) -> None:
         """Take down `change`; it is written with the next flush."""
 
+    def note_version(self, version: int) -> None:
+        """Take down that the version has risen without a change."""
+
     def flush(self) -> None:
         """Write what was noted. Called before any answer that tells a client about it."""
 
@@ -281,6 +284,8 @@ class Revisions:
     def forget_history(self) -> None:
         """Make every version before the present unknown, as after a compaction."""
         self.version += 1
+        if self.journal is not None:
+            self.journal.note_version(self.version)
         for shelf in self.shelves.values():
             shelf.forget_history(self.version)
 

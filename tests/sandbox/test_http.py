@@ -163,6 +163,29 @@ def test_a_watch_stream_ends_and_the_connection_goes_on(raw: Raw) -> None:
     assert raw.answer() == (200, b"ok")
 
 
+def test_a_watcher_that_does_not_read_misses_nothing(client: Client, raw: Raw) -> None:
+    raw.send(get("/api/v1/namespaces/default/configmaps?watch=true&timeoutSeconds=2"))
+    raw.until(b"\r\n\r\n")
+    filler = "x" * 200_000
+    for number in range(60):
+        client.post(
+            "/api/v1/namespaces/default/configmaps", {"metadata": {"name": f"map-{number}"}, "data": {"x": filler}}
+        )
+    stream = raw.until(b"0\r\n\r\n")
+    lines = [json.loads(line) for line in unchunked(stream).splitlines()]
+    assert [line["object"]["metadata"]["name"] for line in lines] == [f"map-{number}" for number in range(60)]
+
+
+def unchunked(stream: bytes) -> bytes:
+    """The content of a chunked body."""
+    content = b""
+    while stream:
+        size, _, rest = stream.partition(b"\r\n")
+        content += rest[: int(size, 16)]
+        stream = rest[int(size, 16) + 2 :]
+    return content
+
+
 def test_a_watcher_that_goes_away_is_forgotten(client: Client) -> None:
     stream = client.watch(PODS)
     assert client.get("/sandbox/stats")["watchers"] == 1

@@ -75,6 +75,17 @@ def test_the_version_survives_although_the_newest_object_is_gone(tmp_path: Path)
         close(after)
 
 
+def test_a_version_that_rose_without_a_change_is_never_given_again(tmp_path: Path) -> None:
+    before = opened(tmp_path)
+    before.put("ConfigMap", config_map("a", "first"))
+    before.forget_history()
+    before.flush()
+    close(before)
+    after = opened(tmp_path)
+    assert after.version == before.version
+    close(after)
+
+
 def test_a_line_that_was_being_written_is_dropped(tmp_path: Path) -> None:
     before = opened(tmp_path)
     write_some(before)

@@ -372,5 +372,18 @@ def test_get_across_namespaces_and_delete_a_namespace(kubectl: Kubectl) -> None:
     assert kubectl("get", "pods", "-A", "-o", "name") == ""
 
 
+def test_over_https_with_a_client_certificate_and_a_token(tmp_path: Path) -> None:
+    with running(SandboxOptions(nodes=1, tls=True, token="secret")) as sandbox:
+        kubectl = Kubectl(sandbox, tmp_path / "home")
+        assert row(kubectl("get", "nodes"), "node-000000")[1] == "Ready"
+        kubectl("create", "-f", "-", given=POD.format(name="sealed"))
+        with kubectl.start("get", "pods", "--watch-only", "-o", "name", "--request-timeout=20s") as watching:
+            assert watching.stdout is not None
+            until(lambda: len(sandbox.control.watches.active) == 1, "a watch")
+            kubectl("label", "pod", "sealed", "tier=front")
+            assert watching.stdout.readline() == "pod/sealed\n"
+            watching.terminate()
+
+
 def test_auth_can_i(kubectl: Kubectl) -> None:
     assert kubectl("auth", "can-i", "create", "pods") == "yes\n"
