@@ -38,6 +38,9 @@ READ_BYTES = 256 * 1024
 MAX_RESENDS = 2
 """How often a request may meet a kept-alive connection that the server had just closed."""
 
+EVENTS_MAY_WAIT = 256
+"""Events that may wait behind everything else; while there are more, they get every second free connection."""
+
 JSON = "application/json"
 
 
@@ -149,6 +152,7 @@ class Transport:
         self.streams: set[StreamConnection] = set()
         self._connecting: set[asyncio.Task[None]] = set()
         self._sweeper: asyncio.TimerHandle | None = None
+        self._event_is_next = False
         self._closed = False
 
     @property
@@ -346,6 +350,15 @@ class Transport:
     # Queues and deadlines.
 
     def _next(self) -> Request | None:
+        """The request that goes next: by priority, but while events pile up every second one is an event.
+
+        A scheduler writes as many events as binds. If binds always went first under load, events would only pile up.
+        """
+        events = self._queues[Priority.EVENT]
+        if len(events) > EVENTS_MAY_WAIT and not self._queues[Priority.LEASE]:
+            self._event_is_next = not self._event_is_next
+            if self._event_is_next:
+                return events.popleft()
         for queue in self._queues:
             if queue:
                 return queue.popleft()

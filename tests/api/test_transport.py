@@ -13,7 +13,7 @@ import pytest
 
 from ksched.api import connection as connection_module
 from ksched.api.http1 import Response
-from ksched.api.transport import Priority, Request, Transport
+from ksched.api.transport import EVENTS_MAY_WAIT, Priority, Request, Transport
 from ksched.errors import ConnectionFailed
 from tests.api.certificates import Authority
 from tests.api.rawserver import CHUNKED, Conversation, Seen, answering, chunk, on_loop, reply, serving
@@ -109,6 +109,35 @@ async def test_the_more_urgent_goes_first_when_all_connections_are_busy() -> Non
         await transport.close()
     order = [f"/{priority.name}-{number}" for priority in Priority for number in range(2)]
     assert [seen.target for seen in server.seen] == ["/hold", *order]
+
+
+@on_loop
+async def test_events_that_pile_up_get_every_second_connection() -> None:
+    gate = asyncio.Event()
+    async with answering(holding(gate)) as server:
+        transport = pool(server.port, limit=1, reserved=0)
+        waiting = [Asked(target="/hold")]
+        waiting += [Asked(target=f"/event-{i}", priority=Priority.EVENT) for i in range(EVENTS_MAY_WAIT + 3)]
+        waiting += [Asked(target=f"/bind-{i}", priority=Priority.BIND) for i in range(5)]
+        transport.send(waiting[0])
+        await server.until(lambda: server.seen)
+        for request in waiting[1:]:
+            transport.send(request)
+        gate.set()
+        await asyncio.gather(*(request.done for request in waiting))
+        await transport.close()
+    order = [seen.target for seen in server.seen][1:10]
+    assert order == [
+        "/event-0",
+        "/bind-0",
+        "/event-1",
+        "/bind-1",
+        "/event-2",
+        "/bind-2",
+        "/bind-3",
+        "/bind-4",
+        "/event-3",
+    ]
 
 
 @on_loop
