@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from ksched.api.client import Client, Outcome
@@ -35,22 +36,14 @@ class Outlet:
         self._loop = asyncio.get_running_loop()
         self._writes = writes
         self._recorder = recorder
-        self._lost: dict[_Lost, asyncio.TimerHandle] = {}
+        self._lost: dict[_Bind, asyncio.TimerHandle] = {}
+        self.binds = 0
+        """Bindings whose outcome is not known yet."""
 
     def bind(self, pod: PodInfo, node_name: str, done: Callable[[ClientError | None], None]) -> None:
         """Write a binding; `done` is called with None once the API server has the pod there, else with the reason."""
-        metadata = pod.pod.metadata
-
-        def ended(result: BindResult) -> None:
-            if result.bound:
-                done(None)
-            elif result.outcome is BindOutcome.LOST:
-                log.warning('binding lost, looking until it is found pod="%s" error="%s"', pod.key, result.error)
-                self._look_later(_Lost(pod, node_name, done))
-            else:
-                done(result.error or ClientError(result.outcome.value))
-
-        self._writes.bind(metadata.namespace, metadata.name, metadata.uid, node_name, ended)
+        self.binds += 1
+        self._send(_Bind(pod, node_name, done))
 
     def status(self, pod: Pod, patch: dict[str, Any]) -> None:
         """Patch a pod's status. What cannot be written is said in the log: the next attempt says it anew."""
@@ -90,46 +83,66 @@ class Outlet:
         self._writes.close()
         self._recorder.close()
 
-    # -- bindings of which nobody knows what became
+    # -- bindings
 
-    def _look_later(self, lost: _Lost) -> None:
-        """Wait before the next look."""
+    def _send(self, bind: _Bind) -> None:
+        metadata = bind.pod.pod.metadata
+        ended = partial(self._ended, bind)
+        self._writes.bind(metadata.namespace, metadata.name, metadata.uid, bind.node_name, ended)
+
+    def _ended(self, bind: _Bind, result: BindResult) -> None:
+        """The client knows what became of a binding, or has given up finding out."""
+        if result.bound:
+            self._tell(bind, None)
+        elif result.outcome is BindOutcome.LOST:
+            log.warning('binding lost, looking until it is found pod="%s" error="%s"', bind.pod.key, result.error)
+            self._look_later(bind)
+        else:
+            self._tell(bind, result.error or ClientError(result.outcome.value))
+
+    def _tell(self, bind: _Bind, error: ClientError | None) -> None:
+        self.binds -= 1
+        bind.done(error)
+
+    def _look_later(self, bind: _Bind) -> None:
+        """Wait before the next look at a pod of whose binding nobody knows."""
 
         def due() -> None:
-            del self._lost[lost]
+            del self._lost[bind]
             self._client.send(
                 "GET",
-                pod_path(lost.pod.namespace, lost.pod.name),
-                on_done=lambda outcome: self._looked(lost, outcome),
+                pod_path(bind.pod.namespace, bind.pod.name),
+                on_done=partial(self._looked, bind),
                 priority=Priority.BIND,
             )
 
-        self._lost[lost] = self._loop.call_later(LOST_SECONDS, due)
+        self._lost[bind] = self._loop.call_later(LOST_SECONDS, due)
 
-    def _looked(self, lost: _Lost, outcome: Outcome) -> None:
+    def _looked(self, bind: _Bind, outcome: Outcome) -> None:
         """The pod as it is decides: bound, bound elsewhere, gone, or to be bound once more."""
         if isinstance(outcome, Response) and outcome.status == 404:
-            lost.done(outcome.error())
+            self._tell(bind, outcome.error())
             return
         try:
             found = POD.object(outcome.body) if isinstance(outcome, Response) and outcome.ok else None
         except ObjectError as error:
-            log.warning('lost binding not found out pod="%s" error="%s"', lost.pod.key, error)
+            log.warning('lost binding not found out pod="%s" error="%s"', bind.pod.key, error)
             found = None
         if found is None:
-            self._look_later(lost)
-        elif found.uid != lost.pod.uid:
-            lost.done(ClientError(f"{found.key} is another pod now: uid {found.uid}, expected {lost.pod.uid}"))
-        elif found.node_name == lost.node_name:
-            lost.done(None)
+            self._look_later(bind)
+        elif found.uid != bind.pod.uid:
+            text = f"{found.key} is another pod now: uid {found.uid}, expected {bind.pod.uid}"
+            self._tell(bind, ClientError(text))
+        elif found.node_name == bind.node_name:
+            self._tell(bind, None)
         elif found.node_name:
-            lost.done(ClientError(f"{found.key} is on node {found.node_name} already"))
+            self._tell(bind, ClientError(f"{found.key} is on node {found.node_name} already"))
         else:
-            self.bind(lost.pod, lost.node_name, lost.done)
+            self._send(bind)
 
 
-class _Lost:
-    """A binding whose answer never came, and who waits for it."""
+class _Bind:
+    """A binding on its way, and who waits for it."""
 
     __slots__ = ("done", "node_name", "pod")
 

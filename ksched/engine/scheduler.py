@@ -40,8 +40,9 @@ TURN_SECONDS = 0.003
 """Cycles run for so long before the loop gets to read and write. Longer turns delay what the server tells."""
 
 MOST_BINDINGS = 1000
-"""No pod gets a node while so many wait for their binding: what is chosen too long before it is written is
-chosen on old knowledge, and is lost work if the scheduler stops."""
+"""No pod gets a node while so many bindings are being written: what is chosen too long before that is chosen on old
+knowledge, and is lost work if the scheduler stops. Pods that plugins hold back do not count: others may have to come
+before they are let go."""
 
 UNSCHEDULABLE_FLUSH_SECONDS = 30.0
 
@@ -144,6 +145,7 @@ class Scheduler:
             self._running = False
             for timer in self._timers:
                 timer.cancel()
+            await self._pipeline.bindings.finish(0.0)
             self._outlet.close()
             self._garbage.release()
 
@@ -185,7 +187,7 @@ class Scheduler:
         """Run cycles for a while."""
         self._turn_is_due = False
         pipeline, end = self._pipeline, self._timer() + TURN_SECONDS
-        while self._running and len(pipeline.bindings) < MOST_BINDINGS:
+        while self._running and self._outlet.binds < MOST_BINDINGS:
             queued = pipeline.queue.pop()
             if queued is None:
                 return
