@@ -18,7 +18,9 @@ DEMO_NODES ?= 500
 DEMO_PODS ?= 3000
 DEMO_SEED ?= 1
 
-.PHONY: help setup build demo test test-plain test-real test-debug soak lint format check clean
+BENCH ?= medium
+
+.PHONY: help setup build demo test test-plain test-real test-debug soak bench bench-kernels lint format check clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:[^#]*##/#/' | column -t -s '#'
@@ -45,6 +47,12 @@ test-debug: $(DEBUG_TREE)/.built ## the tests of the native module, built with b
 
 soak: build ## the slow and full-size tests
 	$(RUN) -m pytest -m soak
+
+bench: build ## the project's own workloads: make bench BENCH=small for seconds, medium for results
+	$(RUN) -m benchmarks.scheduler_perf --config benchmarks/workloads/$(BENCH) --label-filter $(BENCH)
+
+bench-kernels: build ## the native module's functions and the engine's cycle, timed at growing sizes
+	$(RUN) -m benchmarks.kernels
 
 lint: build ## style, types, layers, and the native module's stub
 	$(BIN)/ruff check
