@@ -26,6 +26,8 @@ from ksched.errors import ApiError
 
 Json = dict[str, Any]
 
+_ADMITTED = ("priority", "preemptionPolicy", "serviceAccount", "serviceAccountName")
+
 
 async def churn(world: World, operation: Churn, index: int) -> None:
     """Begin to create, or to create and delete in turn."""
@@ -100,6 +102,8 @@ async def update_any(world: World, operation: UpdateAny, index: int) -> None:
         thing = template.object(number, operation.count)
         kind = await place_of(world, thing, operation.namespace, template.where)
         name = thing["metadata"]["name"]
+        if thing["kind"] == "Pod":
+            _admit(thing, await world.api.get(kind.path(operation.namespace, name)))
         for subresource in (*(operation.subresources or ("",)), "status"):
             path = kind.path(operation.namespace, name, subresource)
             try:
@@ -115,6 +119,21 @@ async def update_any(world: World, operation: UpdateAny, index: int) -> None:
             await update(tick)
     for number in range(operation.count):
         await update(number)
+
+
+def _admit(pod: Json, live: Json) -> None:
+    """Keep what admission has added to a pod.
+
+    scheduler_perf's server runs without these admission plugins, so that its templates need not know of them; a server
+    that has them refuses an update which takes the fields away.
+    """
+    for field in _ADMITTED:
+        if field in live["spec"]:
+            pod["spec"].setdefault(field, live["spec"][field])
+    own = {toleration.get("key") for toleration in pod["spec"].get("tolerations") or ()}
+    added = [toleration for toleration in live["spec"].get("tolerations") or () if toleration.get("key") not in own]
+    if added:
+        pod["spec"]["tolerations"] = [*(pod["spec"].get("tolerations") or ()), *added]
 
 
 async def create_resource_driver(world: World, operation: CreateResourceDriver, index: int) -> None:
