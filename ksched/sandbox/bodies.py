@@ -10,7 +10,7 @@ import yaml
 
 from ksched.errors import Refused
 from ksched.sandbox import protobuf, status
-from ksched.sandbox.http import Request
+from ksched.sandbox.http import TRUE, Request
 from ksched.sandbox.resources import Resource
 from ksched.sandbox.revisions import Object
 from ksched.sandbox.verbs import DeleteOptions, PatchRequest, part
@@ -72,7 +72,7 @@ def patch_request(request: Request) -> PatchRequest:
         media,
         _yaml(request.body) if media == _APPLY else _json(request.body),
         manager or "unknown",
-        parameters.get("force", "").lower() in ("1", "true"),
+        parameters.get("force", "") in TRUE,
         asked == "All",
     )
 

@@ -8,6 +8,7 @@ request) or streams (a watch), those behind it wait in a queue. What a request m
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections import deque
 from dataclasses import dataclass
 from functools import lru_cache
@@ -19,6 +20,8 @@ import httptools
 
 from ksched.sandbox.faults import Rule
 from ksched.sandbox.watches import Watch
+
+log = logging.getLogger(__name__)
 
 BODY_LIMIT_BYTES = 3 * 1024 * 1024
 """What upstream's API server accepts."""
@@ -46,6 +49,10 @@ class Request:
         if not self.query:
             return {}
         return dict(reversed(parse_qsl(self.query, keep_blank_values=True)))
+
+
+TRUE = frozenset({"1", "t", "T", "true", "TRUE", "True"})
+"""How a parameter may say yes: what Go's parser takes, since clients in other languages write it their way."""
 
 
 @dataclass(slots=True)
@@ -126,8 +133,12 @@ class Connection(asyncio.Protocol):
             self._parser = httptools.HttpRequestParser(self)
             if rest := data[upgrade.args[0] :]:
                 self.data_received(rest)
+        except httptools.HttpParserCallbackError:
+            # The parser wraps whatever is raised while a request is served; routes.py never raises, so this is a bug.
+            log.exception("connection closed: a request could not be served")
+            self._fail(500, b"the request could not be served; the server's log says why")
         except httptools.HttpParserError as error:
-            self._fail(str(error).encode())
+            self._fail(400, str(error).encode())
         self._write_out()
 
     def pause_writing(self) -> None:
@@ -252,9 +263,9 @@ class Connection(asyncio.Protocol):
         if self._transport is not None:
             self._transport.close()
 
-    def _fail(self, why: bytes) -> None:
-        body = b"400 Bad Request: " + why
-        self._out.append(_head(400, b"text/plain; charset=utf-8", False, None) + b"%d\r\n\r\n%b" % (len(body), body))
+    def _fail(self, code: int, why: bytes) -> None:
+        head = _head(code, b"text/plain; charset=utf-8", False, None)
+        self._out.append(b"%b%d\r\n\r\n%b" % (head, len(why), why))
         self._close()
 
     # Sink of a watch

@@ -15,6 +15,7 @@ import msgspec
 from ksched.errors import Refused
 from ksched.sandbox import status
 from ksched.sandbox.forms import Form
+from ksched.sandbox.http import TRUE
 from ksched.sandbox.resources import Resource
 from ksched.sandbox.revisions import Object, Revision, Revisions, Shelf
 from ksched.sandbox.selectors import field_selector, label_selector, only_name
@@ -192,7 +193,7 @@ def _number(parameters: Parameters, name: str) -> int | None:
 
 
 def _flag(parameters: Parameters, name: str) -> bool:
-    return parameters.get(name, "").lower() in ("1", "t", "true")
+    return parameters.get(name, "") in TRUE
 
 
 def _invalid_option(field: str, why: str) -> Refused:

@@ -7,6 +7,7 @@ refusal into a `Status`. Objects' rules are in `verbs.py`, lists and watches in 
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
@@ -20,7 +21,7 @@ from ksched.sandbox.control import Control
 from ksched.sandbox.events import to_core
 from ksched.sandbox.faults import Rule, refusal
 from ksched.sandbox.forms import PlainForm, form_for
-from ksched.sandbox.http import BODY_LIMIT_BYTES, Answer, Request
+from ksched.sandbox.http import BODY_LIMIT_BYTES, TRUE, Answer, Request
 from ksched.sandbox.resources import BY_PATH, STORED_KINDS, Resource
 from ksched.sandbox.reviews import review
 from ksched.sandbox.revisions import Object, Revision
@@ -112,7 +113,7 @@ class Routes:
         include = parameters.get("includeObject", "")
         form = form_for(resource, request.accept, include_object=include, clock=control.clock)
         if not route.name:
-            if parameters.get("watch") in ("1", "true"):
+            if parameters.get("watch") in TRUE:
                 return lists.open_watch(control.revisions, control.watches, resource, route.namespace, parameters, form)
             body = lists.answer_list(control.revisions, resource, route.namespace, parameters, form)
             return Answer(200, body, form.content_type)
@@ -247,6 +248,7 @@ def _resolve(group: str, version: str, rest: list[str]) -> Route:
     return Route(resource, namespace, name, subresource)
 
 
+_ASKS_TO_WATCH = re.compile(rf"(?:^|&)watch=(?:{'|'.join(TRUE)})(?:&|$)")
 _VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
 
 
@@ -257,7 +259,7 @@ def _verb(request: Request, route: Route) -> str:
     if request.method == "GET":
         if route.name:
             return "get"
-        return "watch" if "watch=1" in request.query or "watch=true" in request.query else "list"
+        return "watch" if _ASKS_TO_WATCH.search(request.query) else "list"
     if request.method == "POST" and route.subresource:
         return {"binding": "bind", "eviction": "evict"}.get(route.subresource, "create")
     if request.method == "POST" and route.resource.kind == "Binding":

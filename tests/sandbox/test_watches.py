@@ -63,6 +63,15 @@ def test_a_watch_from_any_version_begins_with_what_is_there(client: Client, para
     stream.close()
 
 
+@pytest.mark.parametrize("yes", ["1", "t", "True", "TRUE"])
+def test_yes_may_be_written_in_any_language(client: Client, yes: str) -> None:
+    client.post(PODS, pod("a"))
+    stream = client.watch(PODS, **{**WATCH_LIST, "watch": yes, "sendInitialEvents": yes, "allowWatchBookmarks": yes})
+    assert [event["type"] for event in stream.take(2)] == ["ADDED", "BOOKMARK"]
+    assert client.get("/sandbox/stats")["requests"]["watch"] == 1
+    stream.close()
+
+
 def test_a_watch_list_ends_its_initial_events_with_an_annotated_bookmark(client: Client) -> None:
     for name in ("a", "b"):
         client.post(PODS, pod(name))
