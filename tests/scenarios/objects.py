@@ -34,6 +34,16 @@ def pod(name: str, *, cpu: str = "100m", memory: str = "64Mi", **spec: Any) -> O
     }
 
 
+def priority_class(name: str, value: int) -> Object:
+    """A priority class."""
+    return {
+        "apiVersion": "scheduling.k8s.io/v1",
+        "kind": "PriorityClass",
+        "metadata": {"name": name},
+        "value": value,
+    }
+
+
 def condition(pod: Object) -> Object:
     """The pod's PodScheduled condition; empty where it has none."""
     conditions = pod["status"].get("conditions") or []

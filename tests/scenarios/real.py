@@ -66,6 +66,8 @@ class RealControlPlane:
             f"--etcd-servers={etcd}",
             f"--secure-port={port}",
             "--bind-address=127.0.0.1",
+            "--advertise-address=127.0.0.1",
+            "--endpoint-reconciler-type=none",
             f"--cert-dir={self._directory / 'certs'}",
             f"--token-auth-file={self._directory / 'tokens.csv'}",
             "--authorization-mode=AlwaysAllow",
@@ -122,10 +124,13 @@ class RealControlPlane:
         raise RuntimeError(f"the API server was not ready within {seconds:g} s; see {self._directory}")
 
     def _is_ready(self) -> bool:
+        api = Api(self.kubeconfig)
         try:
-            Api(self.kubeconfig).call("GET", "/api/v1/namespaces/default")
+            api.call("GET", "/api/v1/namespaces/default")
         except (OSError, Refusal):
             return False
+        finally:
+            api.close()
         return True
 
     def _stop(self) -> None:
