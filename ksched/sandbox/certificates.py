@@ -12,6 +12,8 @@ import os
 import shutil
 import ssl
 import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -110,11 +112,11 @@ def _run(*command: str | Path) -> None:
         raise SandboxError(f"openssl {command[1]} failed: {done.stderr.strip()}")
 
 
-class _private_files:
+@contextmanager
+def _private_files() -> Iterator[None]:
     """While it lasts, new files are readable by their owner alone: openssl writes keys with the process's umask."""
-
-    def __enter__(self) -> None:
-        self._before = os.umask(0o077)
-
-    def __exit__(self, *exc_info: object) -> None:
-        os.umask(self._before)
+    before = os.umask(0o077)
+    try:
+        yield
+    finally:
+        os.umask(before)

@@ -8,9 +8,10 @@ raises `Refused`; nothing here knows HTTP.
 
 from __future__ import annotations
 
+import logging
 import random
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,6 +26,8 @@ from ksched.sandbox.revisions import Object, Revision, Revisions
 from ksched.sandbox.selectors import labels_match
 from ksched.sandbox.tables import table
 from ksched.sandbox.validation import malformed
+
+log = logging.getLogger(__name__)
 
 _NAME_TRIES = 8
 _GARBAGE_PER_TURN = 200
@@ -411,8 +414,12 @@ class Verbs:
         for _ in range(min(len(self._garbage), _GARBAGE_PER_TURN)):
             kind, namespace, name = self._garbage.popleft()
             found = self.revisions.shelves[kind].get(namespace, name)
-            if found is not None and not self._has_living_owner(found):
+            if found is None or self._has_living_owner(found):
+                continue
+            try:
                 self.delete(kind, namespace, name, DeleteOptions())
+            except Refused as refused:
+                log.warning("not collected with its owner: %s %s/%s: %s", kind, namespace, name, refused)
         if self._garbage:
             self._defer(self._collect_some)
         else:
@@ -527,17 +534,3 @@ def _why_not_bindable(pod: Revision, obj: Object, binding: Mapping[str, Any]) ->
     if spec.get("schedulingGates"):
         return f"pod {pod.name} has non-empty .spec.schedulingGates"
     return None
-
-
-def matching(
-    revisions: Iterable[Revision],
-    labels: Callable[[Mapping[str, str]], bool] | None,
-    fields: Callable[[Revision], bool] | None,
-) -> list[Revision]:
-    """The revisions that both selectors select."""
-    found = list(revisions)
-    if labels is not None:
-        found = [revision for revision in found if labels(revision.labels)]
-    if fields is not None:
-        found = [revision for revision in found if fields(revision)]
-    return found
