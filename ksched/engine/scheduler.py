@@ -39,10 +39,10 @@ log = logging.getLogger("ksched.scheduler")
 TURN_SECONDS = 0.003
 """Cycles run for so long before the loop gets to read and write. Longer turns delay what the server tells."""
 
-MOST_BINDINGS = 1000
-"""No pod gets a node while so many bindings are being written: what is chosen too long before that is chosen on old
-knowledge, and is lost work if the scheduler stops. Pods that plugins hold back do not count: others may have to come
-before they are let go."""
+MOST_BINDINGS = 128
+"""No pod gets a node while so many bindings are being written: as many again as there are connections, so that none is
+idle. An urgent pod waits behind no more than these, and what is chosen long before it is written is chosen on old
+knowledge. Pods that plugins hold back do not count: others may have to come before they are let go."""
 
 UNSCHEDULABLE_FLUSH_SECONDS = 30.0
 
