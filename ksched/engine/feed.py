@@ -160,8 +160,13 @@ class Feed:
             return
         self._pending.unreadable.pop(key, None)
         self._pending.readable[key] = info
-        if self._cluster.pod(info.uid) is not None:
-            self._put_assumed(before, pod)
+        if self._cluster.is_assumed(info.uid):
+            if pod.is_terminating and not (before is not None and before.pod.is_terminating):
+                self._give_up(pod)
+        elif (placed := self._cluster.remove_pod(info.uid)) is not None:
+            # No pod leaves its node; the server's past was changed, by a restored backup for example.
+            self._queue.move(events.ASSIGNED_POD_DELETE, placed, None)
+            self._queue.add(info)
         elif before is None:
             self._queue.add(info)
         elif before.pod.metadata.resource_version != pod.metadata.resource_version:
@@ -169,11 +174,6 @@ class Feed:
             promised = before.pod.status.nominated_node_name
             if promised and promised != pod.status.nominated_node_name:
                 self._nomination_lapsed(before.pod)
-
-    def _put_assumed(self, before: PodInfo | None, pod: Pod) -> None:
-        began = pod.is_terminating and not (before is not None and before.pod.is_terminating)
-        if began and self._cluster.is_assumed(pod.uid):
-            self._give_up(pod)
 
     def _put_unreadable(self, pod: Pod, error: ObjectError) -> None:
         """Not tried, not lost: marked, and looked at again when it changes."""

@@ -132,6 +132,17 @@ def test_a_pod_confirmed_on_another_node_moves_its_room_there(world: World) -> N
     assert world.cluster.assumed_count == 0
 
 
+def test_a_pod_that_a_restored_server_shows_without_its_node_is_scheduled_again(world: World) -> None:
+    world.pod(pod("two").request(cpu="2").on("small"))
+    world.pod(ONE)
+    world.turn()
+    assert world.place("default/one") == "unschedulable"
+    world.pod(pod("two").request(cpu="2"))
+    assert world.place("default/two") == "active"
+    assert world.place("default/one") == "backoff"
+    assert world.cluster.node("small").requested("cpu") == 0
+
+
 # -- names that come back
 
 
