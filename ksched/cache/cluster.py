@@ -14,6 +14,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from ksched import _core
+from ksched.cache.counts import PodCounts
 from ksched.cache.images import Images
 from ksched.cache.node_info import NodeInfo
 from ksched.cache.shapes import PodInfo, Shapes
@@ -42,6 +43,7 @@ class Cluster:
         self.table = Table(max_nodes)
         self.table.read_labels_from(self._labels_of)
         self.images = Images(self.table)
+        self.counts = PodCounts(self.table)
         self.shapes = Shapes(rules or RequestRules(), self.table)
         self.device_classes: dict[str, DeviceClass] = {}
         self.ports: dict[int, set[HostPort]] = {}
@@ -120,6 +122,8 @@ class Cluster:
         info = self._nodes.pop(name, None)
         if info is None:
             return None
+        for pod in info.pods.values():
+            self.counts.remove(info.slot, pod)
         if info.pods:
             self._waiting_for_node[name] = info.pods
         self.ports.pop(info.slot, None)
@@ -267,6 +271,7 @@ class Cluster:
         if pod.shape.host_ports:
             self.ports.setdefault(node.slot, set()).update(pod.shape.host_ports)
         self.table.resources.book(node.slot, pod.shape.rows, pod.shape.amounts, 1)
+        self.counts.add(node.slot, pod)
         self._touch(node.slot, PODS)
 
     def _replace(self, old: PodInfo, new: PodInfo) -> None:
@@ -275,6 +280,7 @@ class Cluster:
         node = self._nodes.get(new.pod.node_name)
         if node is not None:
             node.pods[new.uid] = new
+            self.counts.replace(node.slot, old, new)
             self._touch(node.slot, TOUCHED)
         else:
             self._waiting_for_node[new.pod.node_name][new.uid] = new
@@ -292,6 +298,7 @@ class Cluster:
         del node.pods[pod.uid]
         self._free_ports(node.slot, pod)
         self.table.resources.book(node.slot, pod.shape.rows, pod.shape.amounts, -1)
+        self.counts.remove(node.slot, pod)
         self._touch(node.slot, PODS)
 
     def _free_ports(self, slot: int, pod: PodInfo) -> None:

@@ -76,7 +76,7 @@ class Requirement(Struct, frozen=True):
         return number > self.number if operator == "Gt" else number < self.number
 
 
-class Selector(Struct, frozen=True):
+class Selector(Struct, frozen=True, cache_hash=True):
     """Requirements on labels, all of which must hold; without any, all is selected, unless it `selects_nothing`."""
 
     requirements: tuple[Requirement, ...] = ()

@@ -1,0 +1,196 @@
+"""How many placed pods match a selector, per node, kept up to date as pods come and go.
+
+Whoever asks for a (namespaces, selector) pair gets a column over node slots. Pods are counted by *class*: those of one
+namespace with the same labels are matched once. A class knows its columns, so a pod that is placed or taken off costs
+what it adds to, however many selectors there are; and it knows its slots, so a new column costs what it counts, however
+many pods there are.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict, defaultdict
+from collections.abc import Iterator
+
+import numpy as np
+
+from ksched.cache.shapes import PodInfo
+from ksched.cache.table import Codes, Table, column
+from ksched.model.selectors import Selector
+
+MOST_BYTES = 64 << 20
+"""Memory that columns may take; the ones that were not asked for the longest go first."""
+
+FEWEST_COLUMNS = 64
+"""Columns that are kept whatever they take."""
+
+_BYTES_PER_NODE = 4
+
+Namespaces = frozenset[str] | None
+"""Names of namespaces; None for all that there are and will be."""
+
+_Pair = tuple[str, str] | None
+"""A label that all pods of a column have; None where there is none such."""
+
+
+class CountColumn:
+    """The number of matching pods per slot. `version` grows with every change; a column that was `dropped` changes no
+    more and has to be asked for again."""
+
+    __slots__ = ("dropped", "live_only", "namespaces", "selector", "slots", "total", "version")
+
+    def __init__(self, namespaces: Namespaces, selector: Selector, live_only: bool, length: int) -> None:
+        self.namespaces = namespaces
+        self.selector = selector
+        self.live_only = live_only
+        self.slots: Codes = column(np.int32, length)
+        self.total = 0
+        self.version = 0
+        self.dropped = False
+
+    def add(self, slot: int, change: int) -> None:
+        """Note that `change` more matching pods are on a slot."""
+        self.slots[slot] += change
+        self.total += change
+        self.version += 1
+
+
+class PodClass:
+    """Placed pods that no selector tells apart: how many there are on each slot, and the columns that count them."""
+
+    __slots__ = ("columns", "labels", "live", "slots")
+
+    def __init__(self, labels: dict[str, str], live: bool) -> None:
+        self.labels = labels
+        self.live = live
+        self.slots: dict[int, int] = {}
+        self.columns: list[CountColumn] = []
+
+    def is_counted_by(self, counts: CountColumn) -> bool:
+        """Whether a column, one of this class's namespace, counts these pods."""
+        return (self.live or not counts.live_only) and counts.selector.matches(self.labels)
+
+
+_ClassKey = tuple[bool, tuple[tuple[str, str], ...]]
+
+
+class PodCounts:
+    """All columns of counts, and the classes of the pods that are placed on known nodes."""
+
+    def __init__(self, table: Table, most_bytes: int = MOST_BYTES) -> None:
+        self._table = table
+        self._most_bytes = most_bytes
+        self._columns: OrderedDict[tuple[Namespaces, Selector, bool], CountColumn] = OrderedDict()
+        self._asked: defaultdict[str | None, defaultdict[_Pair, list[CountColumn]]] = defaultdict(
+            lambda: defaultdict(list)
+        )
+        self._classes: defaultdict[str, dict[_ClassKey, PodClass]] = defaultdict(dict)
+
+    def get(self, namespaces: Namespaces, selector: Selector, live_only: bool = False) -> CountColumn:
+        """The column that counts the pods in `namespaces` that `selector` matches; without those whose deletion has
+        begun if `live_only`. Assumed pods are counted."""
+        key = (namespaces, selector, live_only)
+        found = self._columns.get(key)
+        if found is not None:
+            self._columns.move_to_end(key)
+            return found
+        made = self._columns[key] = CountColumn(namespaces, selector, live_only, self._table.max_nodes)
+        for index in self._indexes(made):
+            for pair in _anchors(selector):
+                index[pair].append(made)
+        for pods in self._classes_of(made):
+            if pods.is_counted_by(made):
+                pods.columns.append(made)
+                for slot, count in pods.slots.items():
+                    made.add(slot, count)
+        while len(self._columns) > self._most_columns():
+            self._drop(self._columns.popitem(last=False)[1])
+        return made
+
+    def add(self, slot: int, pod: PodInfo) -> None:
+        """A pod has been put on a node."""
+        classes, key = self._classes[pod.namespace], _class_key(pod)
+        pods = classes.get(key)
+        if pods is None:
+            pods = classes[key] = PodClass(pod.labels, key[0])
+            pods.columns = self._counting(pod.namespace, pods)
+        pods.slots[slot] = pods.slots.get(slot, 0) + 1
+        for counts in pods.columns:
+            counts.add(slot, 1)
+
+    def remove(self, slot: int, pod: PodInfo) -> None:
+        """A pod has been taken off its node."""
+        classes, key = self._classes[pod.namespace], _class_key(pod)
+        pods = classes[key]
+        for counts in pods.columns:
+            counts.add(slot, -1)
+        left = pods.slots[slot] - 1
+        if left:
+            pods.slots[slot] = left
+            return
+        del pods.slots[slot]
+        if not pods.slots:
+            del classes[key]
+            if not classes:
+                del self._classes[pod.namespace]
+
+    def replace(self, slot: int, old: PodInfo, new: PodInfo) -> None:
+        """A pod has changed where it is."""
+        if old.labels != new.labels or old.pod.is_terminating != new.pod.is_terminating:
+            self.remove(slot, old)
+            self.add(slot, new)
+
+    def __len__(self) -> int:
+        return len(self._columns)
+
+    # -- which columns, which classes
+
+    def _counting(self, namespace: str, pods: PodClass) -> list[CountColumn]:
+        """The columns that count a new class: of those that name one of its labels, and those that name none."""
+        pairs: list[_Pair] = [None, *pods.labels.items()]
+        return [
+            counts
+            for index in (self._asked.get(namespace), self._asked.get(None))
+            if index is not None
+            for pair in pairs
+            for counts in index.get(pair, ())
+            if pods.is_counted_by(counts)
+        ]
+
+    def _indexes(self, counts: CountColumn) -> Iterator[defaultdict[_Pair, list[CountColumn]]]:
+        for namespace in (None,) if counts.namespaces is None else counts.namespaces:
+            yield self._asked[namespace]
+
+    def _classes_of(self, counts: CountColumn) -> Iterator[PodClass]:
+        for namespace in self._classes if counts.namespaces is None else counts.namespaces:
+            yield from self._classes.get(namespace, {}).values()
+
+    # -- what is kept
+
+    def _most_columns(self) -> int:
+        return max(FEWEST_COLUMNS, self._most_bytes // max(1, _BYTES_PER_NODE * self._table.size))
+
+    def _drop(self, counts: CountColumn) -> None:
+        counts.dropped = True
+        for namespace in (None,) if counts.namespaces is None else counts.namespaces:
+            index = self._asked[namespace]
+            for pair in _anchors(counts.selector):
+                index[pair].remove(counts)
+                if not index[pair]:
+                    del index[pair]
+            if not index:
+                del self._asked[namespace]
+        for pods in self._classes_of(counts):
+            if counts in pods.columns:
+                pods.columns.remove(counts)
+
+
+def _class_key(pod: PodInfo) -> _ClassKey:
+    return not pod.pod.is_terminating, tuple(pod.labels.items())
+
+
+def _anchors(selector: Selector) -> tuple[_Pair, ...]:
+    """Labels of which every pod that `selector` matches has exactly one; (None,) where it does not say."""
+    for requirement in selector.requirements:
+        if requirement.operator == "In":
+            return tuple((requirement.key, value) for value in requirement.values)
+    return (None,)
