@@ -16,7 +16,15 @@ from msgspec import Struct, field
 
 from ksched.errors import ObjectError
 from ksched.model.node import Node
-from ksched.model.objects import DeviceClass, Namespace, ObjectMeta
+from ksched.model.objects import (
+    DeviceClass,
+    Namespace,
+    ObjectMeta,
+    ReplicaSet,
+    ReplicationController,
+    Service,
+    StatefulSet,
+)
 from ksched.model.pod import Pod
 
 
@@ -265,4 +273,8 @@ def _text(value: Any) -> str:
 POD = ObjectDecoder("Pod", Pod)
 NODE = ObjectDecoder("Node", Node)
 NAMESPACE = ObjectDecoder("Namespace", Namespace)
+SERVICE = ObjectDecoder("Service", Service)
+REPLICATION_CONTROLLER = ObjectDecoder("ReplicationController", ReplicationController)
+REPLICA_SET = ObjectDecoder("ReplicaSet", ReplicaSet)
+STATEFUL_SET = ObjectDecoder("StatefulSet", StatefulSet)
 DEVICE_CLASS = ObjectDecoder("DeviceClass", DeviceClass)

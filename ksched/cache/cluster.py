@@ -17,12 +17,13 @@ from ksched import _core
 from ksched.cache.counts import PodCounts
 from ksched.cache.images import Images
 from ksched.cache.node_info import NodeInfo
+from ksched.cache.selector_sources import SelectorSource, SelectorSources
 from ksched.cache.shapes import PodInfo, Shapes
 from ksched.cache.table import MAX_NODES, Table
 from ksched.errors import CacheError, QuantityError
 from ksched.model.features import node_features
 from ksched.model.node import Node
-from ksched.model.objects import DeviceClass
+from ksched.model.objects import DeviceClass, Namespace
 from ksched.model.pod import Pod
 from ksched.model.ports import HostPort
 from ksched.model.quantity import millis, units
@@ -46,6 +47,11 @@ class Cluster:
         self.counts = PodCounts(self.table)
         self.shapes = Shapes(rules or RequestRules(), self.table)
         self.device_classes: dict[str, DeviceClass] = {}
+        self.selector_sources = SelectorSources()
+        self.namespaces: dict[str, dict[str, str]] = {}
+        """The labels of every namespace."""
+        self.namespace_version = 0
+        """Grows whenever a namespace comes, changes its labels or goes."""
         self.ports: dict[int, set[HostPort]] = {}
         """The host ports held on each slot; slots without any are not in it."""
         self._nodes: dict[str, NodeInfo] = {}
@@ -202,6 +208,26 @@ class Cluster:
         """Drop a device class."""
         if self.device_classes.pop(name, None) is not None:
             self.class_version += 1
+
+    def put_namespace(self, namespace: Namespace) -> None:
+        """Note a namespace and its labels, which pod affinity selects by."""
+        name, labels = namespace.metadata.name, namespace.metadata.labels
+        if self.namespaces.get(name) != labels:
+            self.namespaces[name] = labels
+            self.namespace_version += 1
+
+    def remove_namespace(self, name: str) -> None:
+        """Drop a namespace."""
+        if self.namespaces.pop(name, None) is not None:
+            self.namespace_version += 1
+
+    def put_selector_source(self, source: SelectorSource) -> None:
+        """Note a service, replication controller, replica set or stateful set, whose pods are spread by default."""
+        self.selector_sources.put(source)
+
+    def remove_selector_source(self, kind: type[SelectorSource], key: str) -> None:
+        """Drop the one that is called `key` ("namespace/name")."""
+        self.selector_sources.remove(kind, key)
 
     def is_device_resource(self, resource: str) -> bool:
         """Whether an extended resource stands for devices of some class (KEP-5004), by the class's field or by the

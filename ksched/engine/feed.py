@@ -14,7 +14,16 @@ import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
-from ksched.api.decode import DEVICE_CLASS, NODE, POD
+from ksched.api.decode import (
+    DEVICE_CLASS,
+    NAMESPACE,
+    NODE,
+    POD,
+    REPLICA_SET,
+    REPLICATION_CONTROLLER,
+    SERVICE,
+    STATEFUL_SET,
+)
 from ksched.api.watch import DELETED, Event
 from ksched.cache.cluster import Cluster
 from ksched.cache.shapes import PodInfo
@@ -22,7 +31,7 @@ from ksched.engine.waiting import WaitingPods
 from ksched.errors import ObjectError
 from ksched.metrics import Metrics
 from ksched.model.node import Node
-from ksched.model.objects import DeviceClass
+from ksched.model.objects import DeviceClass, ReplicaSet, ReplicationController, Service, StatefulSet
 from ksched.model.pod import Pod
 from ksched.queue import events
 from ksched.queue.changes import node_changes, pod_changes
@@ -82,9 +91,15 @@ class Feed:
         self._declared_features = declared_features
         self._mark_unreadable = mark_unreadable
         self._on_synced = on_synced
+        put, drop = cluster.put_selector_source, cluster.remove_selector_source
         self._of_kind: Mapping[str, tuple[Callable[[Any], None], Callable[[str, str], None]]] = {
             POD.kind: (self.put_pod, self.remove_pod),
             NODE.kind: (self.put_node, self.remove_node),
+            NAMESPACE.kind: (cluster.put_namespace, lambda name, _uid: cluster.remove_namespace(name)),
+            SERVICE.kind: (put, lambda key, _uid: drop(Service, key)),
+            REPLICATION_CONTROLLER.kind: (put, lambda key, _uid: drop(ReplicationController, key)),
+            REPLICA_SET.kind: (put, lambda key, _uid: drop(ReplicaSet, key)),
+            STATEFUL_SET.kind: (put, lambda key, _uid: drop(StatefulSet, key)),
             DEVICE_CLASS.kind: (self.put_device_class, self.remove_device_class),
         }
 

@@ -9,7 +9,17 @@ from collections.abc import Callable
 from typing import Any
 
 from ksched.api.client import Client
-from ksched.api.decode import DEVICE_CLASS, NODE, POD, ObjectDecoder
+from ksched.api.decode import (
+    DEVICE_CLASS,
+    NAMESPACE,
+    NODE,
+    POD,
+    REPLICA_SET,
+    REPLICATION_CONTROLLER,
+    SERVICE,
+    STATEFUL_SET,
+    ObjectDecoder,
+)
 from ksched.api.watch import Handler, Reflector
 
 PENDING_OR_RUNNING = "status.phase!=Succeeded,status.phase!=Failed"
@@ -19,6 +29,11 @@ PENDING_OR_RUNNING = "status.phase!=Succeeded,status.phase!=Failed"
 _KINDS: tuple[tuple[str, ObjectDecoder[Any], str], ...] = (
     ("/api/v1/nodes", NODE, ""),
     ("/api/v1/pods", POD, PENDING_OR_RUNNING),
+    ("/api/v1/namespaces", NAMESPACE, ""),
+    ("/api/v1/services", SERVICE, ""),
+    ("/api/v1/replicationcontrollers", REPLICATION_CONTROLLER, ""),
+    ("/apis/apps/v1/replicasets", REPLICA_SET, ""),
+    ("/apis/apps/v1/statefulsets", STATEFUL_SET, ""),
     ("/apis/resource.k8s.io/v1/deviceclasses", DEVICE_CLASS, ""),
 )
 

@@ -99,6 +99,46 @@ class Namespace(KubeStruct):
     metadata: ObjectMeta = field(default_factory=ObjectMeta)
 
 
+class MapSelectorSpec(KubeStruct):
+    """What a service or replication controller selects: labels as they are. None selects nothing."""
+
+    selector: dict[str, str] | None = None
+
+
+class LabelSelectorSpec(KubeStruct):
+    """What a replica set or stateful set selects."""
+
+    selector: LabelSelector | None = None
+
+
+class Service(KubeStruct):
+    """A service: its pods are spread by default."""
+
+    metadata: ObjectMeta = field(default_factory=ObjectMeta)
+    spec: MapSelectorSpec = field(default_factory=MapSelectorSpec)
+
+
+class ReplicationController(KubeStruct):
+    """A replication controller: its pods are spread by default."""
+
+    metadata: ObjectMeta = field(default_factory=ObjectMeta)
+    spec: MapSelectorSpec = field(default_factory=MapSelectorSpec)
+
+
+class ReplicaSet(KubeStruct):
+    """A replica set: its pods are spread by default."""
+
+    metadata: ObjectMeta = field(default_factory=ObjectMeta)
+    spec: LabelSelectorSpec = field(default_factory=LabelSelectorSpec)
+
+
+class StatefulSet(KubeStruct):
+    """A stateful set: its pods are spread by default."""
+
+    metadata: ObjectMeta = field(default_factory=ObjectMeta)
+    spec: LabelSelectorSpec = field(default_factory=LabelSelectorSpec)
+
+
 class DeviceClassSpec(KubeStruct):
     """What a scheduler without devices must know of a device class: the extended resource that it stands for."""
 
