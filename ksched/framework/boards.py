@@ -133,7 +133,6 @@ class Boards:
         self._bytes = 0
         self.useful = (
             all(type(plugin).key is not Plugin.key for plugin in plugins)
-            and all(plugin.scope != Scope.CLUSTER for plugin in (*(p for _, p in filters), *(p for p, _ in scores)))
             and sum(weight for _, weight in scores) * 100 < _LARGEST_TOTAL
         )
         """Whether pods of this profile can have boards at all."""
@@ -173,6 +172,8 @@ class Boards:
         for number, plugin in self._filters:
             if plugin.name in state.skip_filter:
                 continue
+            if plugin.scope == Scope.CLUSTER:
+                return None
             rule = _native_filter(plugin, state, pod, table)
             if rule is None:
                 if not isinstance(plugin, TwoFormFilter):
@@ -188,6 +189,8 @@ class Boards:
         for plugin, weight in self._scores:
             if plugin.name in state.skip_score:
                 continue
+            if plugin.scope == Scope.CLUSTER:
+                return None
             score_rule = _native_score(plugin, state, pod, table)
             if score_rule is None:
                 if not isinstance(plugin, TwoFormScore) or plugin.normalization == Normalization.CUSTOM:

@@ -17,6 +17,7 @@ from enum import IntEnum
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import msgspec
+import numpy as np
 
 from ksched import _core
 from ksched.cache.cluster import Cluster
@@ -129,6 +130,16 @@ class PreFilterPlugin(Plugin):
         """None goes on with all nodes, a set of names with those alone, Skip leaves this plugin's filter out, another
         status ends the cycle."""
 
+    def add_pod(self, state: CycleState, pod: PodInfo, other: PodInfo, node: NodeInfo) -> None:
+        """In a what-if, `other` has been put on `node`: bring up to date what `pre_filter` left in `state`.
+
+        A plugin that overrides this keeps in the state only values that have a `clone` method: `state` is a clone, and
+        what really is must not change.
+        """
+
+    def remove_pod(self, state: CycleState, pod: PodInfo, other: PodInfo, node: NodeInfo) -> None:
+        """In a what-if, `other` has been taken off `node`."""
+
 
 class FilterPlugin(Plugin):
     """Says per node whether the pod may run there."""
@@ -216,6 +227,13 @@ class ArrayScorePlugin(Plugin):
     def normalize(self, state: CycleState, pod: PodInfo, scores: Amounts) -> Amounts:
         """For `Normalization.CUSTOM`: scores 0..100 of the feasible nodes, from their raw ones."""
         raise NotImplementedError(f"{self.name} declares a custom normalization but has none")
+
+    def normalize_array(self, state: CycleState, pod: PodInfo, scores: Amounts, nodes: Table) -> Amounts:
+        """The same over all slots, whatever the others hold; by default through `normalize`."""
+        feasible = nodes.alive[: nodes.size] != 0
+        normal = np.zeros(nodes.size, dtype=np.int64)
+        normal[feasible] = self.normalize(state, pod, scores[: nodes.size][feasible])
+        return normal
 
 
 class ReservePlugin(Plugin):

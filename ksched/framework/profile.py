@@ -68,6 +68,7 @@ class Profile:
         self._pre_enqueue = _at(enabled, "pre_enqueue", PreEnqueuePlugin)
         self._queue_sort = _at(enabled, "queue_sort", QueueSortPlugin)[0]
         self._pre_filter = _at(enabled, "pre_filter", PreFilterPlugin)
+        self._told_of_pods = [each for each in self._pre_filter if type(each).add_pod is not PreFilterPlugin.add_pod]
         filters = [
             plugin for plugin, _ in enabled.get("filter", ()) if isinstance(plugin, FilterPlugin | ArrayFilterPlugin)
         ]
@@ -219,9 +220,7 @@ class Profile:
         """Both passes on one node: with the pods nominated there that count against this pod, then without them."""
         pods = _that_count(pod, nominated)
         if pods:
-            crowded = node.what_if()
-            crowded.add(pods)
-            status = self.filter_one(state, pod, crowded)
+            status = self._filter_crowded(state, pod, node, pods)
             if status is not None:
                 return status
         return self.filter_one(state, pod, node)
@@ -375,13 +374,28 @@ class Profile:
     def _recheck_with_nominated(self, filtered: FilteredAll, node: NodeInfo, pods: Sequence[PodInfo]) -> None:
         """The first of the two passes. The second has been run over all nodes; where both object, the first one's words
         count."""
-        crowded = node.what_if()
-        crowded.add(pods)
-        status = self.filter_one(filtered.state, filtered.pod, crowded)
+        status = self._filter_crowded(filtered.state, filtered.pod, node, pods)
         if status is not None:
             if not status.is_rejected:
                 filtered.error = status
             filtered.reject_one(node, status)
+
+    def _filter_crowded(
+        self, state: CycleState, pod: PodInfo, node: NodeInfo, pods: Sequence[PodInfo]
+    ) -> Status | None:
+        """Every filter on one node as it would be with more pods on it."""
+        crowded = node.what_if()
+        told = [plugin for plugin in self._told_of_pods if plugin.name not in state.skip_filter]
+        if told:
+            state = state.clone()
+        for other in pods:
+            crowded.add((other,))
+            for plugin in told:
+                failed = called(plugin, "AddPod", plugin.add_pod, state, pod, other, crowded)
+                if failed is not None:
+                    words = f'running AddPod on PreFilter plugin "{plugin.name}": {failed.message}'
+                    return Status.error(words).by(plugin.name)
+        return self.filter_one(state, pod, crowded)
 
     def _pre_scored(self, state: CycleState, pod: PodInfo) -> Status | None:
         """Run PreScore; a status is a failure."""
@@ -406,15 +420,12 @@ class Profile:
             before = scored.totals.copy()
         normalization = step.plugin.normalization
         if normalization == Normalization.CUSTOM:
-            feasible = table.alive[: table.size] != 0
-            normal = called(step.plugin, "NormalizeScore", step.plugin.normalize, state, pod, raw[feasible])
+            normal = step.normal(state, pod, raw, table)
             if isinstance(normal, Status):
                 return Status.error(
                     f'running Normalize on Score plugins: plugin "{step.plugin.name}" failed with: {normal.message}'
                 )
-            raw = np.zeros(table.size, dtype=np.int64)
-            raw[feasible] = normal
-            normalization = Normalization.NONE
+            raw, normalization = normal, Normalization.NONE
         bad = _core.weigh(raw, table.alive, scored.totals, step.weight, normalization, table.size)
         if details:
             scored.weighted[step.plugin.name] = scored.totals - before

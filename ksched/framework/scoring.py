@@ -6,7 +6,7 @@ import numpy as np
 
 from ksched.cache.cluster import Cluster
 from ksched.cache.shapes import PodInfo
-from ksched.cache.table import Amounts
+from ksched.cache.table import Amounts, Table
 from ksched.framework.faults import called
 from ksched.framework.plugin import ArrayScorePlugin, ScorePlugin
 from ksched.framework.state import CycleState
@@ -37,6 +37,19 @@ class ScoreStep:
                 return score
             scores[slot] = score
         return scores
+
+    def normal(self, state: CycleState, pod: PodInfo, raw: Amounts, table: Table) -> Amounts | Status:
+        """The scores as the plugin's own normalisation has them."""
+        if self.array is not None:
+            return called(self.plugin, "NormalizeScore", self.array.normalize_array, state, pod, raw, table)
+        assert self.plain is not None
+        feasible = table.alive[: table.size] != 0
+        normal = called(self.plugin, "NormalizeScore", self.plain.normalize, state, pod, raw[: table.size][feasible])
+        if isinstance(normal, Status):
+            return normal
+        spread = np.zeros(table.size, dtype=np.int64)
+        spread[feasible] = normal
+        return spread
 
 
 class Scored:
