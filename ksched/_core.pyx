@@ -7,6 +7,7 @@ Contents, each a section under `_kernels/`:
     resources.pxi   NodeResourcesFit's filter and scorers, NodeResourcesBalancedAllocation
     sieve.pxi       which nodes are left, and why the others are not
     ranking.pxi     normalising, weighing, and picking the best
+    domains.pxi     pods counted over topology domains, and what PodTopologySpread makes of that
     board.pxi       one pod shape's verdicts and totals, kept up to date from a journal
 
 No policy and no strings live here. The plain Python form of each rule stands in `ksched/plugins`; tests hold the two
@@ -16,4 +17,5 @@ against each other.
 include "_kernels/resources.pxi"
 include "_kernels/sieve.pxi"
 include "_kernels/ranking.pxi"
+include "_kernels/domains.pxi"
 include "_kernels/board.pxi"

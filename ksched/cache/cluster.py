@@ -44,7 +44,8 @@ class Cluster:
         self.table = Table(max_nodes)
         self.table.read_labels_from(self._labels_of)
         self.images = Images(self.table)
-        self.counts = PodCounts(self.table)
+        self.journal = _core.Journal(JOURNAL_SIZE)
+        self.counts = PodCounts(self.table, self.journal)
         self.shapes = Shapes(rules or RequestRules(), self.table)
         self.device_classes: dict[str, DeviceClass] = {}
         self.selector_sources = SelectorSources()
@@ -59,7 +60,6 @@ class Cluster:
         self._pods: dict[str, PodInfo] = {}
         self._assumed: set[str] = set()
         self._waiting_for_node: dict[str, dict[str, PodInfo]] = {}
-        self.journal = _core.Journal(JOURNAL_SIZE)
         self.class_version = 0
         """Grows whenever a device class comes, changes or goes."""
         self._refresh = 1

@@ -13,6 +13,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from ksched import _core
+from ksched.cache.domains import Domains, NodeSet
 from ksched.cache.shapes import PodInfo
 from ksched.cache.table import Codes, Table, column
 from ksched.model.selectors import Selector
@@ -22,6 +24,9 @@ MOST_BYTES = 64 << 20
 
 FEWEST_COLUMNS = 64
 """Columns that are kept whatever they take."""
+
+MOST_DOMAINS = 32
+"""Ways in which a column is kept per domain; beyond that they start afresh."""
 
 _BYTES_PER_NODE = 4
 
@@ -36,13 +41,14 @@ class CountColumn:
     """The number of matching pods per slot. `version` grows with every change; a column that was `dropped` changes no
     more and has to be asked for again."""
 
-    __slots__ = ("dropped", "live_only", "namespaces", "selector", "slots", "total", "version")
+    __slots__ = ("domains", "dropped", "live_only", "namespaces", "selector", "slots", "total", "version")
 
     def __init__(self, namespaces: Namespaces, selector: Selector, live_only: bool, length: int) -> None:
         self.namespaces = namespaces
         self.selector = selector
         self.live_only = live_only
         self.slots: Codes = column(np.int32, length)
+        self.domains: dict[tuple[str, NodeSet], Domains] = {}
         self.total = 0
         self.version = 0
         self.dropped = False
@@ -52,6 +58,8 @@ class CountColumn:
         self.slots[slot] += change
         self.total += change
         self.version += 1
+        for domains in self.domains.values():
+            domains.add(slot, change)
 
 
 class PodClass:
@@ -76,8 +84,9 @@ _ClassKey = tuple[bool, tuple[tuple[str, str], ...]]
 class PodCounts:
     """All columns of counts, and the classes of the pods that are placed on known nodes."""
 
-    def __init__(self, table: Table, most_bytes: int = MOST_BYTES) -> None:
+    def __init__(self, table: Table, journal: _core.Journal, most_bytes: int = MOST_BYTES) -> None:
         self._table = table
+        self._journal = journal
         self._most_bytes = most_bytes
         self._columns: OrderedDict[tuple[Namespaces, Selector, bool], CountColumn] = OrderedDict()
         self._asked: defaultdict[str | None, defaultdict[_Pair, list[CountColumn]]] = defaultdict(
@@ -104,6 +113,18 @@ class PodCounts:
                     made.add(slot, count)
         while len(self._columns) > self._most_columns():
             self._drop(self._columns.popitem(last=False)[1])
+        return made
+
+    def domains(self, counts: CountColumn, key: str, nodes: NodeSet) -> Domains:
+        """The counts of a column per value of the label `key`, among some nodes; kept up to date until nodes change."""
+        found = counts.domains.get((key, nodes))
+        if found is not None:
+            found.refresh()
+            return found
+        if len(counts.domains) >= MOST_DOMAINS:
+            counts.domains.clear()
+        made = Domains(counts.slots, self._table.label(key), nodes, self._table, self._journal)
+        counts.domains[key, nodes] = made
         return made
 
     def add(self, slot: int, pod: PodInfo) -> None:

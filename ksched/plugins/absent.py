@@ -90,18 +90,6 @@ class VolumeZone(_NeedsClaims):
     points = frozenset({"pre_filter", "filter"})
 
 
-class PodTopologySpread(_Missing):
-    """Pods spread evenly over domains."""
-
-    name = "PodTopologySpread"
-    points = frozenset({"pre_filter", "filter", "pre_score", "score"})
-
-    def used_field(self, pod: PodInfo) -> str | None:
-        """Constraints written in the pod; default constraints are soft and are left out until the plugin comes
-        (docs/differences.md)."""
-        return "spec.topologySpreadConstraints" if pod.spec.topology_spread_constraints else None
-
-
 class InterPodAffinity(_Missing):
     """Pods near to or away from other pods."""
 
@@ -193,7 +181,6 @@ ABSENT = (
     NodeVolumeLimits,
     VolumeBinding,
     VolumeZone,
-    PodTopologySpread,
     InterPodAffinity,
     DynamicResources,
     DefaultPreemption,

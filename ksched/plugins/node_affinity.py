@@ -1,6 +1,6 @@
 """NodeAffinity: the nodes that a pod (or the profile, by `addedAffinity`) requires, and those that it prefers.
 
-The array forms ask a requirement once per distinct value of its label and gather over the nodes.
+The array forms see terms as masks over all nodes (`node_masks`).
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ from collections.abc import Hashable
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from ksched.cache.table import Amounts, Flags
 from ksched.config.args import NodeAffinityArgs
@@ -34,22 +33,18 @@ from ksched.model.objects import NodeSelector
 from ksched.model.pod import NodeAffinity as NodeAffinityTerms
 from ksched.model.selectors import (
     NODE_NAME_FIELD,
-    NodeTerm,
     NodeTerms,
     PreferredTerms,
     RequiredNodeAffinity,
-    Requirement,
-    field_value,
     preferred_terms,
     required_node_affinity,
     strict_node_selector,
 )
+from ksched.plugins.node_masks import any_term_mask, required_mask, term_mask
 
 ENFORCED = Status.unresolvable("node(s) didn't match scheduler-enforced node affinity")
 REASON = Status.unresolvable("node(s) didn't match Pod's node affinity/selector")
 CONFLICT = Status.unresolvable("pod affinity terms conflict")
-
-Mask = npt.NDArray[np.bool_]
 
 
 class NodeAffinity(PreFilterPlugin, FilterPlugin, ArrayFilterPlugin, PreScorePlugin, ScorePlugin, ArrayScorePlugin):
@@ -108,15 +103,9 @@ class NodeAffinity(PreFilterPlugin, FilterPlugin, ArrayFilterPlugin, PreScorePlu
     def filter_array(self, state: CycleState, pod: PodInfo, nodes: Table) -> Flags:
         """1: not what the profile enforces. 2: not what the pod requires."""
         required: RequiredNodeAffinity = state[self]
-        keeps = np.ones(nodes.size, dtype=np.bool_)
-        if required.node_selector is not None:
-            for requirement in required.node_selector.requirements:
-                keeps &= nodes.label(requirement.key).gather(requirement.holds, nodes.size)
-        if required.affinity is not None:
-            keeps &= self._any_matches(required.affinity, nodes)
-        codes = np.where(keeps, 0, 2).astype(np.uint8)
+        codes = np.where(required_mask(required, self.handle.cluster), 0, 2).astype(np.uint8)
         if self._added_required is not None:
-            codes[~self._any_matches(self._added_required, nodes)] = 1
+            codes[~any_term_mask(self._added_required, self.handle.cluster)] = 1
         return codes
 
     def _compiled(self, pod: PodInfo) -> RequiredNodeAffinity:
@@ -153,36 +142,8 @@ class NodeAffinity(PreFilterPlugin, FilterPlugin, ArrayFilterPlugin, PreScorePlu
         scores = np.zeros(nodes.size, dtype=np.int64)
         for terms in preferred:
             for weight, term in terms.terms:
-                scores[self._matches(term, nodes)] += weight
+                scores[term_mask(term, self.handle.cluster)] += weight
         return scores
-
-    # -- terms over all nodes
-
-    def _any_matches(self, terms: NodeTerms, nodes: Table) -> Mask:
-        found = np.zeros(nodes.size, dtype=np.bool_)
-        for term in terms.terms:
-            found |= self._matches(term, nodes)
-        return found
-
-    def _matches(self, term: NodeTerm, nodes: Table) -> Mask:
-        if term.errors:
-            return np.zeros(nodes.size, dtype=np.bool_)
-        found = np.ones(nodes.size, dtype=np.bool_)
-        for requirement in term.expressions:
-            found &= nodes.label(requirement.key).gather(requirement.holds, nodes.size)
-        for requirement in term.fields:
-            found &= self._field_holds(requirement, nodes)
-        return found
-
-    def _field_holds(self, requirement: Requirement, nodes: Table) -> Mask:
-        """A requirement on a field. Only the nodes that it names can differ from the rest."""
-        holds = np.full(nodes.size, requirement.holds(field_value(requirement.key, "")), dtype=np.bool_)
-        if requirement.key == NODE_NAME_FIELD:
-            for name in requirement.values:
-                node = self.handle.cluster.node(name)
-                if node is not None:
-                    holds[node.slot] = requirement.holds(name)
-        return holds
 
 
 def named_nodes(required: NodeSelector) -> frozenset[str] | None:

@@ -15,6 +15,7 @@ from ksched.plugins.node_ports import NodePorts
 from ksched.plugins.node_resources_balanced_allocation import NodeResourcesBalancedAllocation
 from ksched.plugins.node_resources_fit import NodeResourcesFit
 from ksched.plugins.node_unschedulable import NodeUnschedulable
+from ksched.plugins.pod_topology_spread import PodTopologySpread
 from ksched.plugins.priority_sort import PrioritySort
 from ksched.plugins.scheduling_gates import SchedulingGates
 from ksched.plugins.taint_toleration import TaintToleration
@@ -30,6 +31,7 @@ IN_TREE: Mapping[str, type[Plugin]] = {
         NodeAffinity,
         NodePorts,
         NodeResourcesFit,
+        PodTopologySpread,
         NodeResourcesBalancedAllocation,
         ImageLocality,
         DefaultBinder,

@@ -121,7 +121,7 @@ def test_a_column_is_made_once_and_its_version_tells_of_every_change() -> None:
 )
 def test_columns_that_nobody_asks_for_are_dropped_and_can_be_had_again(selector: Selector) -> None:
     of = cluster([node("a")], [pod("one").label(app="web").on("a")])
-    counts = PodCounts(of.table, most_bytes=0)
+    counts = PodCounts(of.table, of.journal, most_bytes=0)
     placed = of.pod("uid-default-one")
     assert placed is not None
     counts.add(0, placed)

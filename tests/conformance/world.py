@@ -13,7 +13,16 @@ from typing import Any
 
 import msgspec
 
-from ksched.api.decode import DEVICE_CLASS, NODE, POD
+from ksched.api.decode import (
+    DEVICE_CLASS,
+    NAMESPACE,
+    NODE,
+    POD,
+    REPLICA_SET,
+    REPLICATION_CONTROLLER,
+    SERVICE,
+    STATEFUL_SET,
+)
 from ksched.cache.cluster import Cluster
 from ksched.cache.shapes import PodInfo
 from ksched.config.expansion import expand_all
@@ -157,6 +166,10 @@ class World:
                 self.cluster.put_node(NODE.object(_with_uid(raw)))
             elif kind == "DeviceClass":
                 self.cluster.put_device_class(DEVICE_CLASS.object(raw))
+            elif kind == "Namespace":
+                self.cluster.put_namespace(NAMESPACE.object(raw))
+            elif kind in _SELECT:
+                self.cluster.put_selector_source(_SELECT[kind].object(raw))
             elif kind == "Pod":
                 pod = _decoded_pod(raw)
                 if pod.node_name:
@@ -219,17 +232,14 @@ def _with_uid(raw: msgspec.Raw) -> bytes:
     return msgspec.json.encode(decoded)
 
 
-_SPREAD_BY = frozenset({"Service", "ReplicationController", "ReplicaSet", "StatefulSet"})
+_SELECT = {decoder.kind: decoder for decoder in (SERVICE, REPLICATION_CONTROLLER, REPLICA_SET, STATEFUL_SET)}
 
 
 def _silent_scorers(objects: Iterable[msgspec.Raw]) -> frozenset[str]:
-    """Plugins that may have scored pods which do not use their fields: by pods that run, and by default constraints."""
+    """Plugins that may have scored pods which do not use their fields, by those of pods that run."""
     found: set[str] = set()
     for raw in objects:
-        kind = _kind_of(raw)
-        if kind in _SPREAD_BY:
-            found.add("PodTopologySpread")
-        elif kind == "Pod":
+        if _kind_of(raw) == "Pod":
             affinity = _decoded_pod(raw).spec.affinity
             if affinity is not None and (affinity.pod_affinity is not None or affinity.pod_anti_affinity is not None):
                 found.add("InterPodAffinity")
