@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 
 from ksched.cache.shapes import PodInfo
 from ksched.model.features import required_features
-from ksched.queue import events
+from ksched.queue import events, spread_hints
 from ksched.queue.events import ClusterEvent
 
 Hint = Callable[[PodInfo, Any, Any], bool]
@@ -58,6 +58,14 @@ EVENTS: Final[Mapping[str, tuple[Registration, ...]]] = {
         Registration(_POD, _DELETE | events.UPDATE_POD_SCALE_DOWN),
         Registration(_NODE, _ADD | events.UPDATE_NODE_ALLOCATABLE),
         Registration(events.DEVICE_CLASS, _ADD | events.UPDATE),
+    ),
+    "PodTopologySpread": (
+        Registration(
+            _POD, _ADD | events.UPDATE_POD_LABEL | events.UPDATE_POD_TOLERATION | _DELETE, spread_hints.pod_may_help
+        ),
+        Registration(
+            _NODE, _ADD | _DELETE | events.UPDATE_NODE_LABEL | events.UPDATE_NODE_TAINT, spread_hints.node_may_help
+        ),
     ),
     "NodeResourcesBalancedAllocation": (),
     "ImageLocality": (),
