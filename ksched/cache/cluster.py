@@ -20,6 +20,7 @@ from ksched.cache.node_info import NodeInfo
 from ksched.cache.selector_sources import SelectorSource, SelectorSources
 from ksched.cache.shapes import PodInfo, Shapes
 from ksched.cache.table import MAX_NODES, Table
+from ksched.cache.terms import CarriedTerms
 from ksched.errors import CacheError, QuantityError
 from ksched.model.features import node_features
 from ksched.model.node import Node
@@ -51,6 +52,7 @@ class Cluster:
         self.selector_sources = SelectorSources()
         self.namespaces: dict[str, dict[str, str]] = {}
         """The labels of every namespace."""
+        self.terms = CarriedTerms(self.table, self.journal, self.namespaces)
         self.namespace_version = 0
         """Grows whenever a namespace comes, changes its labels or goes."""
         self.ports: dict[int, set[HostPort]] = {}
@@ -130,6 +132,7 @@ class Cluster:
             return None
         for pod in info.pods.values():
             self.counts.remove(info.slot, pod)
+            self.terms.remove(info.slot, pod)
         if info.pods:
             self._waiting_for_node[name] = info.pods
         self.ports.pop(info.slot, None)
@@ -298,6 +301,7 @@ class Cluster:
             self.ports.setdefault(node.slot, set()).update(pod.shape.host_ports)
         self.table.resources.book(node.slot, pod.shape.rows, pod.shape.amounts, 1)
         self.counts.add(node.slot, pod)
+        self.terms.add(node.slot, pod)
         self._touch(node.slot, PODS)
 
     def _replace(self, old: PodInfo, new: PodInfo) -> None:
@@ -325,6 +329,7 @@ class Cluster:
         self._free_ports(node.slot, pod)
         self.table.resources.book(node.slot, pod.shape.rows, pod.shape.amounts, -1)
         self.counts.remove(node.slot, pod)
+        self.terms.remove(node.slot, pod)
         self._touch(node.slot, PODS)
 
     def _free_ports(self, slot: int, pod: PodInfo) -> None:

@@ -104,7 +104,7 @@ class PodCounts:
             return found
         made = self._columns[key] = CountColumn(namespaces, selector, live_only, self._table.max_nodes)
         for index in self._indexes(made):
-            for pair in _anchors(selector):
+            for pair in selector.anchors:
                 index[pair].append(made)
         for pods in self._classes_of(made):
             if pods.is_counted_by(made):
@@ -194,7 +194,7 @@ class PodCounts:
         counts.dropped = True
         for namespace in (None,) if counts.namespaces is None else counts.namespaces:
             index = self._asked[namespace]
-            for pair in _anchors(counts.selector):
+            for pair in counts.selector.anchors:
                 index[pair].remove(counts)
                 if not index[pair]:
                     del index[pair]
@@ -207,11 +207,3 @@ class PodCounts:
 
 def _class_key(pod: PodInfo) -> _ClassKey:
     return not pod.pod.is_terminating, tuple(pod.labels.items())
-
-
-def _anchors(selector: Selector) -> tuple[_Pair, ...]:
-    """Labels of which every pod that `selector` matches has exactly one; (None,) where it does not say."""
-    for requirement in selector.requirements:
-        if requirement.operator == "In":
-            return tuple((requirement.key, value) for value in requirement.values)
-    return (None,)

@@ -139,6 +139,7 @@ def _build(
     for name in sorted(names):
         try:
             made[name] = registry[name](_args(profile, registry[name], gates), handle)
+            made[name].native = form != "plain"
         except (KschedError, msgspec.ValidationError) as error:
             raise ConfigurationError(
                 f"initializing profiles: creating profile for scheduler name {profile.scheduler_name}: "

@@ -94,6 +94,10 @@ class Plugin(ABC):
     scope: ClassVar[Scope] = Scope.CLUSTER
     """What the plugin's verdicts and raw scores depend on besides the pod."""
 
+    native: bool = False
+    """Whether the profile uses array forms where there are some: per-node forms, asked about few nodes then, may read
+    what array forms keep up to date, instead of working everything out as one reads it."""
+
     def __init__(self, args: Any, handle: Handle) -> None:
         self.args = args
         self.handle = handle

@@ -87,6 +87,14 @@ class Selector(Struct, frozen=True, cache_hash=True):
         """Whether everything is selected."""
         return not self.requirements and not self.selects_nothing
 
+    @property
+    def anchors(self) -> tuple[tuple[str, str] | None, ...]:
+        """Labels of which every selected object has exactly one; (None,) where the selector does not say."""
+        for requirement in self.requirements:
+            if requirement.operator == "In":
+                return tuple((requirement.key, value) for value in requirement.values)
+        return (None,)
+
     def matches(self, labels: Labels) -> bool:
         """Whether an object with `labels` is selected."""
         return not self.selects_nothing and _all_hold(self.requirements, labels)

@@ -90,26 +90,6 @@ class VolumeZone(_NeedsClaims):
     points = frozenset({"pre_filter", "filter"})
 
 
-class InterPodAffinity(_Missing):
-    """Pods near to or away from other pods."""
-
-    name = "InterPodAffinity"
-    points = frozenset({"pre_filter", "filter", "pre_score", "score"})
-
-    def used_field(self, pod: PodInfo) -> str | None:
-        """Any affinity or anti-affinity term written in the pod."""
-        affinity = pod.spec.affinity
-        if affinity is None:
-            return None
-        if affinity.pod_affinity is not None and (affinity.pod_affinity.required or affinity.pod_affinity.preferred):
-            return "spec.affinity.podAffinity"
-        if affinity.pod_anti_affinity is not None and (
-            affinity.pod_anti_affinity.required or affinity.pod_anti_affinity.preferred
-        ):
-            return "spec.affinity.podAntiAffinity"
-        return None
-
-
 class DynamicResources(_Missing):
     """Devices allocated by claims (KEP-4381)."""
 
@@ -181,7 +161,6 @@ ABSENT = (
     NodeVolumeLimits,
     VolumeBinding,
     VolumeZone,
-    InterPodAffinity,
     DynamicResources,
     DefaultPreemption,
     GangScheduling,

@@ -8,6 +8,7 @@ from ksched.framework import Plugin
 from ksched.plugins.absent import ABSENT
 from ksched.plugins.default_binder import DefaultBinder
 from ksched.plugins.image_locality import ImageLocality
+from ksched.plugins.inter_pod_affinity import InterPodAffinity
 from ksched.plugins.node_affinity import NodeAffinity
 from ksched.plugins.node_declared_features import NodeDeclaredFeatures
 from ksched.plugins.node_name import NodeName
@@ -32,6 +33,7 @@ IN_TREE: Mapping[str, type[Plugin]] = {
         NodePorts,
         NodeResourcesFit,
         PodTopologySpread,
+        InterPodAffinity,
         NodeResourcesBalancedAllocation,
         ImageLocality,
         DefaultBinder,
