@@ -43,7 +43,7 @@ def assert_forms_agree(plugin: Plugin, cluster: Cluster, pods: Iterable[PodBuild
         pod = _info(one, cluster)
         state = CycleState()
         nodes = _candidates(plugin, state, pod, cluster)
-        if filters and plugin.name not in state.skip_filter:
+        if filters and nodes and plugin.name not in state.skip_filter:
             nodes = _same_verdicts(plugin, state, pod, cluster, nodes)
         if scores and nodes and _pre_score(plugin, state, pod, cluster, nodes):
             _same_scores(plugin, state, pod, cluster, nodes)

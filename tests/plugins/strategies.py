@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from ksched.model.features import REGISTRY
 from ksched.model.node import Node
 from ksched.model.pod import Pod
+from tests.plugins.affinities import NAMESPACES, pod_affinities
 
 Json = dict[str, Any]
 Strategy = st.SearchStrategy[Any]
@@ -164,11 +165,39 @@ init_containers = st.builds(
     fields(restartPolicy=st.sampled_from(["Always", "Never"])),
 )
 
+pod_selectors = st.sampled_from(
+    [
+        None,
+        {},
+        {"matchLabels": {"zone": "a"}},
+        {"matchExpressions": [{"key": "disk", "operator": "Exists"}]},
+        {"matchExpressions": [{"key": "zone", "operator": "NotIn", "values": ["b"]}]},
+    ]
+)
+
+spread_constraints = st.fixed_dictionaries(
+    {
+        "topologyKey": st.sampled_from(["zone", "zone", "disk"]),
+        "maxSkew": st.integers(1, 2),
+        "whenUnsatisfiable": st.sampled_from(["DoNotSchedule", "ScheduleAnyway"]),
+        "labelSelector": pod_selectors,
+    },
+    optional={
+        "minDomains": st.integers(1, 3),
+        "nodeAffinityPolicy": st.sampled_from(["Honor", "Ignore"]),
+        "nodeTaintsPolicy": st.sampled_from(["Honor", "Ignore"]),
+        "matchLabelKeys": st.just(["gen"]),
+    },
+)
+
 specs = st.fixed_dictionaries(
     {
         "containers": mostly(st.lists(containers, min_size=1, max_size=2), st.just([])),
         "tolerations": st.lists(tolerations, max_size=3),
-        "affinity": st.fixed_dictionaries({"nodeAffinity": node_affinities}),
+        "affinity": st.fixed_dictionaries(
+            {"nodeAffinity": node_affinities},
+            optional={"podAffinity": pod_affinities, "podAntiAffinity": pod_affinities},
+        ),
     },
     optional={
         "initContainers": st.lists(init_containers, max_size=2),
@@ -178,6 +207,7 @@ specs = st.fixed_dictionaries(
         "volumes": maybe(st.sampled_from(IMAGES).map(lambda image: {"name": "v", "image": {"reference": image}})),
         "hostNetwork": st.booleans(),
         "hostUsers": st.booleans(),
+        "topologySpreadConstraints": st.lists(spread_constraints, max_size=2),
     },
 )
 
@@ -228,18 +258,20 @@ def clusters(draw: st.DrawFn) -> list[Node]:
 def incoming_pods(draw: st.DrawFn) -> Pod:
     """A pod that waits for a node, now and then written for a certain one."""
     name = f"incoming-{draw(st.integers(0, 1_000_000))}"
+    namespace = draw(mostly(st.just("default"), st.sampled_from(NAMESPACES)))
     node_name = draw(mostly(st.just(""), st.sampled_from([*NODE_NAMES, "nowhere"])))
-    return _pod(name, {**draw(specs), "nodeName": node_name}, draw(statuses), draw(labels))
+    return _pod(name, namespace, {**draw(specs), "nodeName": node_name}, draw(statuses), draw(labels))
 
 
 @st.composite
 def placed_pods(draw: st.DrawFn) -> Pod:
     """One of a few pods, on a node that may not exist."""
-    name = f"placed-{draw(st.integers(0, 5))}"
+    number = draw(st.integers(0, 5))
     node_name = draw(mostly(st.sampled_from(NODE_NAMES[:3]), st.sampled_from([*NODE_NAMES, "nowhere"])))
-    return _pod(name, {**draw(specs), "nodeName": node_name}, draw(statuses), draw(labels))
+    namespace = NAMESPACES[number // 2]
+    return _pod(f"placed-{number}", namespace, {**draw(specs), "nodeName": node_name}, draw(statuses), draw(labels))
 
 
-def _pod(name: str, spec: Json, status: Json, its_labels: Json) -> Pod:
-    metadata = {"name": name, "namespace": "default", "uid": f"uid-{name}", "labels": its_labels}
+def _pod(name: str, namespace: str, spec: Json, status: Json, its_labels: Json) -> Pod:
+    metadata = {"name": name, "namespace": namespace, "uid": f"uid-{name}", "labels": its_labels}
     return msgspec.convert({"metadata": metadata, "spec": spec, "status": status}, Pod)

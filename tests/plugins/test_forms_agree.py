@@ -152,6 +152,7 @@ def test_the_plugins_with_two_forms_are_those_that_look_at_nodes() -> None:
         "NodePorts",
         "NodeResourcesFit",
         "NodeResourcesBalancedAllocation",
+        "PodTopologySpread",
         "ImageLocality",
         "NodeDeclaredFeatures",
     }
