@@ -89,28 +89,9 @@ def test_a_pods_own_nomination_does_not_stand_against_it() -> None:
     assert isinstance(schedule(here, web, {"small": [web]}), Placement)
 
 
-SPREAD = {"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule"}
-NEAR = {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [{"topologyKey": "zone"}]}}
-APART = {
-    "podAntiAffinity": {
-        "preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 1, "podAffinityTerm": {"topologyKey": "zone"}}]
-    }
-}
-
-
 @pytest.mark.parametrize(
     ("one", "field", "plugin"),
     [
-        pytest.param(
-            pod().spec(topologySpreadConstraints=[SPREAD]),
-            "spec.topologySpreadConstraints",
-            "PodTopologySpread",
-            id="spread constraints",
-        ),
-        pytest.param(pod().spec(affinity=NEAR), "spec.affinity.podAffinity", "InterPodAffinity", id="pod affinity"),
-        pytest.param(
-            pod().spec(affinity=APART), "spec.affinity.podAntiAffinity", "InterPodAffinity", id="pod anti-affinity"
-        ),
         pytest.param(
             pod().volume("data", persistentVolumeClaim={"claimName": "c"}),
             "spec.volumes[data].persistentVolumeClaim",
@@ -153,7 +134,6 @@ def test_a_pod_that_needs_a_missing_plugin_waits_and_says_which(one: PodBuilder,
         ),
         pytest.param(pod().spec(affinity={"podAffinity": {}}), id="an affinity without terms"),
         pytest.param(pod().spec(schedulingGroup={}), id="a group without a name"),
-        pytest.param(pod().owner("ReplicaSet", "web"), id="an owner that would only be spread softly"),
     ],
 )
 def test_a_pod_that_needs_nothing_missing_is_placed(one: PodBuilder) -> None:
