@@ -137,13 +137,14 @@ def path_of(made: Object, *, named: bool = True) -> str:
     """Where an object of the kinds used here lives."""
     kind, metadata = made["kind"], made["metadata"]
     prefix, plural = _PLACES[kind]
-    namespace = f"/namespaces/{metadata.get('namespace', 'default')}" if kind == "Pod" else ""
+    namespace = f"/namespaces/{metadata.get('namespace', 'default')}" if kind in ("Pod", "Service") else ""
     return f"{prefix}{namespace}/{plural}" + (f"/{metadata['name']}" if named else "")
 
 
 _PLACES = {
     "Pod": ("/api/v1", "pods"),
     "Node": ("/api/v1", "nodes"),
+    "Service": ("/api/v1", "services"),
     "PriorityClass": ("/apis/scheduling.k8s.io/v1", "priorityclasses"),
     "Event": ("/apis/events.k8s.io/v1", "events"),
 }

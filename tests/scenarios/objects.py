@@ -34,6 +34,12 @@ def pod(name: str, *, cpu: str = "100m", memory: str = "64Mi", **spec: Any) -> O
     }
 
 
+def service(name: str, **selects: str) -> Object:
+    """A service of the pods with these labels."""
+    spec = {"selector": selects, "ports": [{"port": 80}]}
+    return {"apiVersion": "v1", "kind": "Service", "metadata": {"name": name, "namespace": "default"}, "spec": spec}
+
+
 def priority_class(name: str, value: int) -> Object:
     """A priority class."""
     return {

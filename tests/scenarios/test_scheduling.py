@@ -9,7 +9,7 @@ import pytest
 
 from tests.scenarios.api import Api, Object, Refusal, eventually
 from tests.scenarios.conftest import ControlPlane, SandboxPlane
-from tests.scenarios.objects import condition, node, pod, priority_class
+from tests.scenarios.objects import condition, node, pod, priority_class, service
 
 NO_ROOM = "0/2 nodes are available: 2 Insufficient cpu."
 
@@ -88,18 +88,53 @@ def test_a_gated_pod_is_not_looked_at_before_its_last_gate_is_removed(control_pl
 def test_a_pod_that_needs_a_plugin_ksched_does_not_have_stays_pending_and_says_so(control_plane: ControlPlane) -> None:
     api = control_plane.api
     api.create(node("only"))
-    spread = {
+    volume = {"name": "data", "persistentVolumeClaim": {"claimName": "data"}}
+    made = api.create(pod("claims", volumes=[volume]))
+    with control_plane.scheduler():
+        said = eventually(lambda: condition(api.get(made)))
+    assert said["reason"] == "Unschedulable"
+    assert "VolumeRestrictions" in said["message"]
+    assert not api.placements()
+
+
+def test_the_pods_of_a_service_are_spread_over_nodes_though_one_has_much_more_room(control_plane: ControlPlane) -> None:
+    api = control_plane.api
+    api.create(node("large", cpu="64", memory="256Gi"))
+    api.create(node("small"))
+    web = api.create(service("web", app="web"))
+    with control_plane.scheduler():
+        for number in range(4):
+            made = pod(f"web-{number}")
+            made["metadata"]["labels"] = {"app": "web"}
+            api.create(made)
+        placed = eventually(lambda: len(api.placements()) == 4 and api.placements())
+    api.delete(web)
+    assert Counter(placed.values()) == {"large": 2, "small": 2}
+
+
+def test_a_pod_that_cannot_be_spread_waits_for_one_to_go(control_plane: ControlPlane) -> None:
+    api = control_plane.api
+    api.create(node("only"))
+    apart = {
         "maxSkew": 1,
+        "minDomains": 2,
         "topologyKey": "kubernetes.io/hostname",
         "whenUnsatisfiable": "DoNotSchedule",
         "labelSelector": {"matchLabels": {"app": "web"}},
     }
-    made = api.create(pod("spread", topologySpreadConstraints=[spread]))
+    made = [pod(f"web-{number}", topologySpreadConstraints=[apart]) for number in range(2)]
+    for each in made:
+        each["metadata"]["labels"] = {"app": "web"}
+    first = api.create(made[0])
     with control_plane.scheduler():
-        said = eventually(lambda: condition(api.get(made)))
-    assert said["reason"] == "Unschedulable"
-    assert "PodTopologySpread" in said["message"]
-    assert not api.placements()
+        eventually(api.placements)
+        second = api.create(made[1])
+        said = eventually(lambda: condition(api.get(second)))
+        assert said["message"].startswith(
+            "0/1 nodes are available: 1 node(s) didn't match pod topology spread constraints."
+        )
+        api.delete(first)
+        eventually(lambda: "web-1" in api.placements())
 
 
 @pytest.mark.parametrize(
