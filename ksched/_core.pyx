@@ -10,6 +10,7 @@ Contents, each a section under `_kernels/`:
     domains.pxi     pods counted over topology domains, and what PodTopologySpread makes of that
     affinity.pxi    what such counts mean for InterPodAffinity
     board.pxi       one pod shape's verdicts and totals, kept up to date from a journal
+    tallies.pxi     counts per node and per domain that follow the pods
 
 No policy and no strings live here. The plain Python form of each rule stands in `ksched/plugins`; tests hold the two
 against each other.
@@ -21,3 +22,4 @@ include "_kernels/ranking.pxi"
 include "_kernels/domains.pxi"
 include "_kernels/affinity.pxi"
 include "_kernels/board.pxi"
+include "_kernels/tallies.pxi"

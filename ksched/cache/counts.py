@@ -37,11 +37,11 @@ _Pair = tuple[str, str] | None
 """A label that all pods of a column have; None where there is none such."""
 
 
-class CountColumn:
-    """The number of matching pods per slot. `version` grows with every change; a column that was `dropped` changes no
-    more and has to be asked for again."""
+class CountColumn(_core.PodColumn):
+    """The number of matching pods per slot, and their `total`. `version` grows with every change; a column that was
+    `dropped` changes no more and has to be asked for again."""
 
-    __slots__ = ("domains", "dropped", "live_only", "namespaces", "selector", "slots", "total", "version")
+    __slots__ = ("domains", "dropped", "live_only", "namespaces", "selector", "slots")
 
     def __init__(self, namespaces: Namespaces, selector: Selector, live_only: bool, length: int) -> None:
         self.namespaces = namespaces
@@ -49,17 +49,8 @@ class CountColumn:
         self.live_only = live_only
         self.slots: Codes = column(np.int32, length)
         self.domains: dict[tuple[str, NodeSet], Domains] = {}
-        self.total = 0
-        self.version = 0
         self.dropped = False
-
-    def add(self, slot: int, change: int) -> None:
-        """Note that `change` more matching pods are on a slot."""
-        self.slots[slot] += change
-        self.total += change
-        self.version += 1
-        for domains in self.domains.values():
-            domains.add(slot, change)
+        self.count_in(self.slots)
 
 
 class PodClass:
@@ -125,6 +116,7 @@ class PodCounts:
             counts.domains.clear()
         made = Domains(counts.slots, self._table.label(key), nodes, self._table, self._journal)
         counts.domains[key, nodes] = made
+        counts.tell(counts.domains.values())
         return made
 
     def add(self, slot: int, pod: PodInfo) -> None:
@@ -156,7 +148,7 @@ class PodCounts:
 
     def replace(self, slot: int, old: PodInfo, new: PodInfo) -> None:
         """A pod has changed where it is."""
-        if old.labels != new.labels or old.pod.is_terminating != new.pod.is_terminating:
+        if old.namespace != new.namespace or _class_key(old) != _class_key(new):
             self.remove(slot, old)
             self.add(slot, new)
 

@@ -12,7 +12,7 @@ from collections.abc import Callable
 import numpy as np
 
 from ksched import _core
-from ksched.cache.table import NO_VALUE, Codes, Flags, LabelColumn, Table
+from ksched.cache.table import Codes, Flags, LabelColumn, Table
 
 
 class NodeSet:
@@ -33,7 +33,7 @@ class NodeSet:
         return self._flags
 
 
-class Domains:
+class Domains(_core.DomainTally):
     """The counts of one column per value of a label, among some of the nodes.
 
     `counts` has a place per value of the label, in the order of their ids, and one more for nodes without the label
@@ -41,19 +41,7 @@ class Domains:
     says how many of those have which count.
     """
 
-    __slots__ = (
-        "_as_of",
-        "_included",
-        "_journal",
-        "_nodes",
-        "_pods",
-        "_table",
-        "absent",
-        "counts",
-        "having",
-        "label",
-        "number",
-    )
+    __slots__ = ("_journal", "_nodes", "_pods", "_table", "absent", "counts", "label", "number")
 
     def __init__(self, pods: Codes, label: LabelColumn, nodes: NodeSet, table: Table, journal: _core.Journal) -> None:
         self.label = label
@@ -70,39 +58,15 @@ class Domains:
 
     def refresh(self) -> None:
         """Count anew if nodes have changed."""
-        if self._as_of != self._journal.nodes:
+        if self.is_stale:
             self._count()
 
-    def add(self, slot: int, change: int) -> None:
-        """`change` more pods are on a slot."""
-        if self._as_of != self._journal.nodes or not self._included[slot]:
-            return
-        domain = int(self.label.slots[slot])
-        if domain == NO_VALUE:
-            domain = self.absent
-        before = int(self.counts[domain])
-        self.counts[domain] = before + change
-        move(self.having, before, before + change)
-
     def _count(self) -> None:
-        self._as_of = self._journal.nodes
-        self._included = self._nodes.flags(self._journal)
-        values = self.label.values
+        included, size, values = self._nodes.flags(self._journal), self._table.size, self.label.values
         self.absent = values.ids.get("", len(values))
         self.counts: Codes = np.zeros(len(values) + 1, dtype=np.int32)
         seen: Flags = np.zeros(len(values) + 1, dtype=np.uint8)
-        self.number = _core.count_domains(
-            self.label.slots, self._pods, self._included, self.counts, seen, self.absent, self._table.size
-        )
+        self.number = _core.count_domains(self.label.slots, self._pods, included, self.counts, seen, self.absent, size)
         found, times = np.unique(self.counts[seen != 0], return_counts=True)
-        self.having: dict[int, int] = dict(zip(found.tolist(), times.tolist(), strict=True))
-
-
-def move(having: dict[int, int], before: int, after: int) -> None:
-    """Note that one domain has another count."""
-    left = having.get(before, 0) - 1
-    if left:
-        having[before] = left
-    else:
-        del having[before]
-    having[after] = having.get(after, 0) + 1
+        having = dict(zip(found.tolist(), times.tolist(), strict=True))
+        self.follow(self.label.slots, included, self.counts, having, self.absent, size, self._journal)

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from ksched import _core
-from ksched.cache.domains import Domains, move
+from ksched.cache.domains import Domains
 from ksched.cache.table import Amounts, Codes, Flags
 from ksched.config.args import PodTopologySpreadArgs
 from ksched.errors import SelectorError
@@ -69,7 +69,7 @@ class HardConstraint:
         before = self._count(domain)
         if self._having is None:
             self._having = dict(self.domains.having)
-        move(self._having, before, before + by)
+        _core.move_count(self._having, before, before + by)
         self._changes[domain] = self._changes.get(domain, 0) + by
 
     def count(self, value: str) -> int:
