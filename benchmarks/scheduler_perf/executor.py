@@ -6,7 +6,8 @@ import asyncio
 import gc
 import tempfile
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -113,10 +114,10 @@ async def _run(
     try:
         progress.operation(0, len(workload.operations), "waiting for the scheduler")
         await _until_ready(world, plan.scheduler.kind)
-        _settle_garbage()
-        for index, operation in enumerate(workload.operations):
-            progress.operation(index + 1, len(workload.operations), operation.opcode)
-            await PERFORM[type(operation)](world, operation, index)
+        with _settled_garbage():
+            for index, operation in enumerate(workload.operations):
+                progress.operation(index + 1, len(workload.operations), operation.opcode)
+                await PERFORM[type(operation)](world, operation, index)
         await world.end_background()
         world.check()
         progress.operation(len(workload.operations), len(workload.operations), "counting events")
@@ -174,11 +175,18 @@ def _require_in_time(world: World, end: float) -> None:
         raise RunFailed(f"the scheduler was not ready within {READY_SECONDS:g} s:\n{world.scheduler.last_lines()}")
 
 
-def _settle_garbage() -> None:
+@contextmanager
+def _settled_garbage() -> Iterator[None]:
     """The loader's own objects live as long as a run: collections in between would only slow it down."""
+    before = gc.get_threshold()
     gc.collect()
     gc.freeze()
     gc.set_threshold(100_000, 50, 100)
+    try:
+        yield
+    finally:
+        gc.set_threshold(*before)
+        gc.unfreeze()
 
 
 async def clean_up(world: World) -> None:
