@@ -48,6 +48,9 @@ Performed = Callable[[World, Any, int], Awaitable[None]]
 READY_SECONDS = 60.0
 """How long a scheduler may take to be ready."""
 
+GONE_SECONDS = 120.0
+"""How long a real cluster may take to empty the namespaces of a run."""
+
 PROBE_NAMESPACE = "scheduler-perf-probe"
 
 PERFORM: Mapping[type[Operation], Performed] = {
@@ -195,6 +198,19 @@ async def clean_up(world: World) -> None:
         await world.api.write("DELETE", f"/api/v1/namespaces/{namespace}/pods", {"gracePeriodSeconds": 0})
     await world.api.delete_each([f"/api/v1/namespaces/{name}" for name in world.namespaces])
     await world.api.delete_each(world.other_objects)
+    await _until_gone(world)
+
+
+async def _until_gone(world: World) -> None:
+    """Wait for the namespaces' end, but not for ever: the next run's server says it if one is still terminating."""
+    end = time.monotonic() + GONE_SECONDS
+    left = list(world.namespaces)
+    while left and time.monotonic() < end:
+        there = {each["metadata"]["name"] for each in await world.api.pages("/api/v1/namespaces")}
+        left = [name for name in left if name in there]
+        world.progress.done("namespaces deleted", len(world.namespaces) - len(left), len(world.namespaces))
+        if left:
+            await asyncio.sleep(1.0)
 
 
 def _keep_log(process: ChildProcess, plan: RunPlan, workload: Workload, code: int) -> None:

@@ -67,6 +67,15 @@ def test_a_run_that_over_commits_is_no_result() -> None:
     assert "nodes over-committed: 1" in summary["why_no_result"]
 
 
+def test_a_run_that_dropped_events_is_no_result() -> None:
+    found = run(100.0)
+    found["collections"][0]["events"]["dropped"] = 3
+    summary = results.summary([found], workload())
+    assert summary is not None
+    assert not summary["is_result"]
+    assert summary["why_no_result"] == "events dropped: 3"
+
+
 def test_without_runs_there_is_no_summary() -> None:
     assert results.summary([], workload()) is None
 
