@@ -27,7 +27,7 @@ TWO = [
 
 def test_a_page_shows_every_scheduler_and_needs_nothing_else() -> None:
     text = page(TWO)
-    assert text.count("<svg") == 4
+    assert text.count("<svg") == 5
     assert "Case/w" in text
     assert "other &amp; &lt;co&gt;" in text
     assert "something is left out" in text
