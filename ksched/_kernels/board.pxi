@@ -373,12 +373,8 @@ cdef class Board:
 
     def restate(self, Journal journal, const int32_t[::1] slots):
         """Judge `slots` anew after what static rules say of them has changed; up to date with the journal afterwards."""
-        if not self.built:
-            raise ValueError("the board must be built first")
         cdef Py_ssize_t j
-        for j in range(slots.shape[0]):
-            if slots[j] < 0 or slots[j] >= self.size:
-                raise IndexError(f"no slot {slots[j]}")
+        self.check_slots(slots)
         with nogil:
             for j in range(slots.shape[0]):
                 self.feasible -= self.verdict_column[slots[j]] == 0
@@ -386,6 +382,36 @@ cdef class Board:
                 self.feasible += self.verdict_column[slots[j]] == 0
             self.weigh_all()
         self.position = journal.head
+
+    def hold_out(self, const int32_t[::1] slots):
+        """Leave feasible slots out of the choice until `take_back`: nodes that others have a claim to."""
+        cdef bint extremes_moved = False
+        cdef Py_ssize_t j
+        self.check_slots(slots)
+        with nogil:
+            for j in range(slots.shape[0]):
+                if self.enter(slots[j], ABSENT_CODE):
+                    extremes_moved = True
+            if extremes_moved:
+                self.weigh_all()
+
+    def take_back(self, const int32_t[::1] slots):
+        """Judge slots that were held out as before."""
+        cdef bint extremes_moved = False
+        cdef Py_ssize_t j
+        self.check_slots(slots)
+        with nogil:
+            for j in range(slots.shape[0]):
+                if self.judge_anew(slots[j]):
+                    extremes_moved = True
+            if extremes_moved:
+                self.weigh_all()
+
+    def is_feasible(self, Py_ssize_t slot):
+        """Whether no filter turned the slot down."""
+        if slot < 0 or slot >= self.size:
+            raise IndexError(f"no slot {slot}")
+        return self.verdict_column[slot] == 0
 
     def best(self):
         """The largest total among the feasible nodes, and how many have it: (total, count); count is 0 where none is
@@ -434,6 +460,15 @@ cdef class Board:
             raise IndexError(f"no slot {slot}")
         return self.totals[slot]
 
+    cdef int check_slots(self, const int32_t[::1] slots) except -1:
+        cdef Py_ssize_t j
+        if not self.built:
+            raise ValueError("the board must be built first")
+        for j in range(slots.shape[0]):
+            if slots[j] < 0 or slots[j] >= self.size:
+                raise IndexError(f"no slot {slots[j]}")
+        return 0
+
     # one slot
 
     cdef code judge(self, Py_ssize_t i) noexcept nogil:
@@ -450,7 +485,10 @@ cdef class Board:
     cdef bint judge_anew(self, Py_ssize_t i) noexcept nogil:
         """Verdict and total of a slot; whether an extreme of a normalised score moved, so that all totals are out of
         date."""
-        cdef code verdict = self.judge(i)
+        return self.enter(i, self.judge(i))
+
+    cdef bint enter(self, Py_ssize_t i, code verdict) noexcept nogil:
+        """Give a slot a verdict, and the total that goes with it; whether an extreme moved."""
         cdef bint was = self.verdict_column[i] == 0, now = verdict == 0, moved = False
         cdef Py_ssize_t j
         cdef amount raw
