@@ -5,6 +5,7 @@
     compare.py       two or more result files beside each other
     kernels/         every function of the native module, from a thousand to a million nodes
     budget/          what one pod costs, stage by stage, from watch bytes to confirmation
+    fairness.py      what a burst of pods costs a more urgent one
     workloads/       the project's own workloads, in the same format
 
 docs/performance.md says how to read what they print.

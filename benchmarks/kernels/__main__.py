@@ -69,7 +69,7 @@ def _kernel_table(
 
 def _cycle_table(timings: Sequence[cycles.CycleTiming]) -> Table:
     table = Table("load", title="the engine's cycle, microseconds per pod", title_justify="left")
-    for heading in ("nodes", "median", "least", "most", "grown MB"):
+    for heading in ("nodes", "median", "least", "most", "grown MB, pods included"):
         table.add_column(heading, justify="right")
     for each in timings:
         table.add_row(

@@ -285,6 +285,19 @@ def board_restate(columns: Columns) -> Call:
     return heartbeats
 
 
+@kernel("Board.hold_out", "Board.take_back", name="Board.hold_out of 100 nodes, and back", per_node=False)
+def board_hold_out(columns: Columns) -> Call:
+    """A hundred nodes with nominated pods are left out for one pod."""
+    c = columns
+    board, _ = _board(c)
+
+    def around() -> None:
+        board.hold_out(c.slots)
+        board.take_back(c.slots)
+
+    return around
+
+
 @kernel("Board.copy_verdicts")
 def board_copy_verdicts(columns: Columns) -> Call:
     """Every node's verdict, for a message."""

@@ -70,7 +70,7 @@ def sections(documents: Sequence[Json]) -> list[Section]:
 
 
 def _charts(entries: Sequence[tuple[str, Json]]) -> list[LineChart | BarChart]:
-    throughput, latency_in_time, latency, cpu = [], [], [], []
+    throughput, latency_in_time, latency, cores, cpu = [], [], [], [], []
     for scheduler, workload in entries:
         run = median_run(workload)
         curves = run["curves"]
@@ -80,6 +80,7 @@ def _charts(entries: Sequence[tuple[str, Json]]) -> list[LineChart | BarChart]:
         throughput.append(Line(scheduler, seconds[whole], curves["pods"][whole]))
         latency_in_time.append(Line(f"{scheduler} p50", seconds, _millis(curves["p50"])))
         latency_in_time.append(Line(f"{scheduler} p99", seconds, _millis(curves["p99"])))
+        cores += [Line(f"{scheduler}: {part}", seconds, used) for part, used in curves["cpu"].items()]
         quantiles = run["latency_quantiles_seconds"]
         latency.append(Line(scheduler, [share for share, _ in quantiles], [1e3 * value for _, value in quantiles]))
         per_pod = 1e3 / run["measured_pods"]
@@ -88,6 +89,7 @@ def _charts(entries: Sequence[tuple[str, Json]]) -> list[LineChart | BarChart]:
         LineChart("Throughput over time", "seconds", "pods bound per second", throughput),
         LineChart("Latency over time, create to bind", "seconds", "ms", latency_in_time, log_y=True),
         LineChart("Latency, create to bind", "percent of pods", "ms", latency, log_y=True),
+        LineChart("CPU over time", "seconds", "cores in use", cores),
         BarChart("CPU per pod", "ms", PARTS, cpu),
     ]
 

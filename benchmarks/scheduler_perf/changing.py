@@ -26,7 +26,7 @@ from ksched.errors import ApiError
 
 Json = dict[str, Any]
 
-_ADMITTED = ("priority", "preemptionPolicy", "serviceAccount", "serviceAccountName")
+_ADMITTED = ("enableServiceLinks", "preemptionPolicy", "priority", "serviceAccount", "serviceAccountName")
 
 
 async def churn(world: World, operation: Churn, index: int) -> None:

@@ -138,7 +138,7 @@ async def _events_of(world: World, namespaces: Sequence[str]) -> tuple[int, set[
     for namespace in namespaces:
         path, more = f"/api/v1/namespaces/{namespace}/events", ""
         while True:
-            query = {"limit": str(PAGE * 4), **({"continue": more} if more else {})}
+            query = {"limit": str(PAGE), **({"continue": more} if more else {})}
             answer = await world.api.client.request("GET", path, query=query)
             if not answer.ok:
                 raise RunFailed(f"GET {path}: {answer.error()}")

@@ -108,7 +108,7 @@ async def create_namespaces(world: World, operation: CreateNamespaces, index: in
             await world.api.write("POST", "/api/v1/namespaces", namespace)
         except ApiError as error:
             raise RunFailed(f"namespace {name}: {error}") from error
-        world.namespaces[name] = None
+        await world.namespace(name)
         world.progress.done("namespaces", number + 1, operation.count)
 
 

@@ -6,7 +6,8 @@ import asyncio
 import gc
 import tempfile
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -46,6 +47,9 @@ Performed = Callable[[World, Any, int], Awaitable[None]]
 
 READY_SECONDS = 60.0
 """How long a scheduler may take to be ready."""
+
+GONE_SECONDS = 120.0
+"""How long a real cluster may take to empty the namespaces of a run."""
 
 PROBE_NAMESPACE = "scheduler-perf-probe"
 
@@ -113,10 +117,10 @@ async def _run(
     try:
         progress.operation(0, len(workload.operations), "waiting for the scheduler")
         await _until_ready(world, plan.scheduler.kind)
-        _settle_garbage()
-        for index, operation in enumerate(workload.operations):
-            progress.operation(index + 1, len(workload.operations), operation.opcode)
-            await PERFORM[type(operation)](world, operation, index)
+        with _settled_garbage():
+            for index, operation in enumerate(workload.operations):
+                progress.operation(index + 1, len(workload.operations), operation.opcode)
+                await PERFORM[type(operation)](world, operation, index)
         await world.end_background()
         world.check()
         progress.operation(len(workload.operations), len(workload.operations), "counting events")
@@ -174,11 +178,18 @@ def _require_in_time(world: World, end: float) -> None:
         raise RunFailed(f"the scheduler was not ready within {READY_SECONDS:g} s:\n{world.scheduler.last_lines()}")
 
 
-def _settle_garbage() -> None:
+@contextmanager
+def _settled_garbage() -> Iterator[None]:
     """The loader's own objects live as long as a run: collections in between would only slow it down."""
+    before = gc.get_threshold()
     gc.collect()
     gc.freeze()
     gc.set_threshold(100_000, 50, 100)
+    try:
+        yield
+    finally:
+        gc.set_threshold(*before)
+        gc.unfreeze()
 
 
 async def clean_up(world: World) -> None:
@@ -187,6 +198,19 @@ async def clean_up(world: World) -> None:
         await world.api.write("DELETE", f"/api/v1/namespaces/{namespace}/pods", {"gracePeriodSeconds": 0})
     await world.api.delete_each([f"/api/v1/namespaces/{name}" for name in world.namespaces])
     await world.api.delete_each(world.other_objects)
+    await _until_gone(world)
+
+
+async def _until_gone(world: World) -> None:
+    """Wait for the namespaces' end, but not for ever: the next run's server says it if one is still terminating."""
+    end = time.monotonic() + GONE_SECONDS
+    left = list(world.namespaces)
+    while left and time.monotonic() < end:
+        there = {each["metadata"]["name"] for each in await world.api.pages("/api/v1/namespaces")}
+        left = [name for name in left if name in there]
+        world.progress.done("namespaces deleted", len(world.namespaces) - len(left), len(world.namespaces))
+        if left:
+            await asyncio.sleep(1.0)
 
 
 def _keep_log(process: ChildProcess, plan: RunPlan, workload: Workload, code: int) -> None:

@@ -113,7 +113,7 @@ def _missing_plugin(workload: Workload, templates: Templates, gates: Mapping[str
                 return f"its pods use {field}, which needs the {plugin.name} plugin, and ksched does not have it yet"
     if any(plugin.name == SPREADING for plugin in missing) and _has_services(workload, templates):
         return f"its pods belong to a service, whose default spreading needs the {SPREADING} plugin"
-    if any(plugin.name == PREEMPTION for plugin in missing) and _could_preempt(workload, templates):
+    if any(plugin.name == PREEMPTION for plugin in missing) and could_preempt(workload, templates):
         return f"it needs the {PREEMPTION} plugin, and ksched does not have it yet"
     return ""
 
@@ -144,7 +144,7 @@ def _has_services(workload: Workload, templates: Templates) -> bool:
     )
 
 
-def _could_preempt(workload: Workload, templates: Templates) -> bool:
+def could_preempt(workload: Workload, templates: Templates) -> bool:
     """Whether some pod outranks another one and would fit on an empty node: only then has preemption anything to do."""
     pods = [(int(pod["spec"].get("priority") or 0), pod_amounts(pod)) for pod in _pods(workload, templates)]
     if not pods:

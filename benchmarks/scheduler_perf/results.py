@@ -86,6 +86,8 @@ def summary(runs: Sequence[Json], workload: Workload) -> Json | None:
         return None
     reasons = _too_short([found["acceptance"]["seconds"] for found in collections])
     faults = sorted({fault for run in runs for fault in audit_faults(run)})
+    if dropped := sum(found["events"]["dropped"] for found in collections):
+        faults.append(f"events dropped: {dropped}")
     figures: Json = {}
     for name, read in SUMMARY.items():
         if (spread := _spread([read(found) for found in collections])) is not None:

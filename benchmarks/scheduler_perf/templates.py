@@ -44,7 +44,7 @@ class ObjectTemplate:
         self._pieces = _pieces(text, where)
         self._constant: dict[str, Any] | None = None
         if all(isinstance(piece, str) for piece in self._pieces):
-            self._constant = self._read(text)
+            self._constant = self._read(self.text(0, 1))
 
     @classmethod
     def from_file(cls, path: Path) -> ObjectTemplate:

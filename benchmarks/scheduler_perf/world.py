@@ -130,7 +130,7 @@ class World:
         """Make sure that a namespace exists."""
         if name not in self.namespaces:
             self.namespaces[name] = None
-            await self.api.ensure_namespace(name)
+            await self.api.ensure_namespace(name, with_account=not self.sandbox)
 
     @property
     def remembers_labels(self) -> bool:

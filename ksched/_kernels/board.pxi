@@ -6,8 +6,15 @@
 #
 # ksched/framework/boards.py decides what a board is made of and when it is thrown away.
 
+cdef extern from *:
+    """
+    #define ksched_prefetch(address) __builtin_prefetch((address), 1)
+    """
+    void prefetch "ksched_prefetch"(const void* address) noexcept nogil
+
 cdef enum:
     MAX_RULES = 32
+    AHEAD = 12
     FANOUT = 64
     MAX_LEVELS = 6
     NOT_FEASIBLE = -1
@@ -82,6 +89,8 @@ cdef class FitFilter(FilterRule):
     """NodeResourcesFit's filter; see `Resources.fit` for the code's bits."""
 
     cdef Resources resources
+    cdef const amount* pod_count
+    cdef const amount* allowed_pods
     cdef Py_ssize_t asks
     cdef const amount* room[MAX_ASKED]
     cdef const amount* used[MAX_ASKED]
@@ -90,13 +99,14 @@ cdef class FitFilter(FilterRule):
     def __cinit__(self, Resources resources, const int32_t[::1] rows, const amount[::1] asked):
         resources.check_rows(rows, asked.shape[0], MAX_ASKED)
         self.resources = resources
+        self.pod_count, self.allowed_pods = resources.pod_count, resources.allowed_pods
         self.asks = rows.shape[0]
         cdef Py_ssize_t j
         for j in range(self.asks):
             self.room[j], self.used[j], self.want[j] = resources.room[rows[j]], resources.used[rows[j]], asked[j]
 
     cdef code verdict(self, Py_ssize_t i) noexcept nogil:
-        cdef code answer = TOO_MANY_PODS if self.resources.pod_count[i] + 1 > self.resources.allowed_pods[i] else 0
+        cdef code answer = TOO_MANY_PODS if self.pod_count[i] + 1 > self.allowed_pods[i] else 0
         cdef Py_ssize_t j
         for j in range(self.asks):
             if self.want[j] > 0 and self.want[j] > self.room[j][i] - self.used[j][i]:
@@ -126,6 +136,11 @@ cdef class ColumnScore(ScoreRule):
 
     cdef amount raw(self, Py_ssize_t i) noexcept nogil:
         return self.column[i]
+
+
+@cython.final
+cdef class ZeroScore(ScoreRule):
+    """A raw score of 0 everywhere, which normalisation may still turn into 100; costs no column."""
 
 
 cdef class ResourceScore(ScoreRule):
@@ -262,6 +277,9 @@ cdef class Board:
     cdef int32_t* ties_below[MAX_LEVELS]
     cdef Py_ssize_t widths[MAX_LEVELS]
     cdef int levels
+    cdef flag* stale
+    cdef int32_t* stale_list
+    cdef Py_ssize_t stale_count
     cdef bint built
     cdef readonly Py_ssize_t size
     cdef readonly Py_ssize_t feasible
@@ -296,7 +314,10 @@ cdef class Board:
         self.verdict_column = <code*>malloc(size * sizeof(code))
         self.totals = <int32_t*>malloc(size * sizeof(int32_t))
         self.nbytes = size * (sizeof(code) + sizeof(int32_t))
-        if self.verdict_column == NULL or self.totals == NULL:
+        cdef Py_ssize_t blocks = (size + FANOUT - 1) // FANOUT
+        self.stale = <flag*>calloc(blocks, sizeof(flag))
+        self.stale_list = <int32_t*>malloc(blocks * sizeof(int32_t))
+        if self.verdict_column == NULL or self.totals == NULL or self.stale == NULL or self.stale_list == NULL:
             raise MemoryError
         cdef Py_ssize_t width = size
         while width > 1 or self.levels == 0:
@@ -315,6 +336,8 @@ cdef class Board:
         cdef int level
         free(self.verdict_column)
         free(self.totals)
+        free(self.stale)
+        free(self.stale_list)
         for level in range(MAX_LEVELS):
             free(self.best_below[level])
             free(self.ties_below[level])
@@ -355,30 +378,34 @@ cdef class Board:
         if not self.built or journal.head - self.position > journal.size:
             raise ValueError("the board must be built first")
         cdef int64_t at
-        cdef int32_t entry, slot
+        cdef int32_t entry, slot, ahead
         cdef bint extremes_moved = False
         cdef Py_ssize_t judged = 0
         with nogil:
             for at in range(self.position, journal.head):
                 entry = journal.ring[at & (journal.size - 1)]
                 slot = entry >> 2
+                if at + AHEAD < journal.head:
+                    # A board that others have had their turn before is not in the cache any more.
+                    ahead = journal.ring[(at + AHEAD) & (journal.size - 1)] >> 2
+                    if ahead < self.size:
+                        prefetch(&self.verdict_column[ahead])
+                        prefetch(&self.totals[ahead])
                 if kinds >> (entry & 3) & 1 and slot < self.size:
                     judged += 1
                     if self.judge_anew(slot):
                         extremes_moved = True
             if extremes_moved:
                 self.weigh_all()
+            else:
+                self.lift_stale()
         self.position = journal.head
         return judged
 
     def restate(self, Journal journal, const int32_t[::1] slots):
         """Judge `slots` anew after what static rules say of them has changed; up to date with the journal afterwards."""
-        if not self.built:
-            raise ValueError("the board must be built first")
         cdef Py_ssize_t j
-        for j in range(slots.shape[0]):
-            if slots[j] < 0 or slots[j] >= self.size:
-                raise IndexError(f"no slot {slots[j]}")
+        self.check_slots(slots)
         with nogil:
             for j in range(slots.shape[0]):
                 self.feasible -= self.verdict_column[slots[j]] == 0
@@ -386,6 +413,40 @@ cdef class Board:
                 self.feasible += self.verdict_column[slots[j]] == 0
             self.weigh_all()
         self.position = journal.head
+
+    def hold_out(self, const int32_t[::1] slots):
+        """Leave feasible slots out of the choice until `take_back`: nodes that others have a claim to."""
+        cdef bint extremes_moved = False
+        cdef Py_ssize_t j
+        self.check_slots(slots)
+        with nogil:
+            for j in range(slots.shape[0]):
+                if self.enter(slots[j], ABSENT_CODE):
+                    extremes_moved = True
+            if extremes_moved:
+                self.weigh_all()
+            else:
+                self.lift_stale()
+
+    def take_back(self, const int32_t[::1] slots):
+        """Judge slots that were held out as before."""
+        cdef bint extremes_moved = False
+        cdef Py_ssize_t j
+        self.check_slots(slots)
+        with nogil:
+            for j in range(slots.shape[0]):
+                if self.judge_anew(slots[j]):
+                    extremes_moved = True
+            if extremes_moved:
+                self.weigh_all()
+            else:
+                self.lift_stale()
+
+    def is_feasible(self, Py_ssize_t slot):
+        """Whether no filter turned the slot down."""
+        if slot < 0 or slot >= self.size:
+            raise IndexError(f"no slot {slot}")
+        return self.verdict_column[slot] == 0
 
     def best(self):
         """The largest total among the feasible nodes, and how many have it: (total, count); count is 0 where none is
@@ -434,6 +495,15 @@ cdef class Board:
             raise IndexError(f"no slot {slot}")
         return self.totals[slot]
 
+    cdef int check_slots(self, const int32_t[::1] slots) except -1:
+        cdef Py_ssize_t j
+        if not self.built:
+            raise ValueError("the board must be built first")
+        for j in range(slots.shape[0]):
+            if slots[j] < 0 or slots[j] >= self.size:
+                raise IndexError(f"no slot {slots[j]}")
+        return 0
+
     # one slot
 
     cdef code judge(self, Py_ssize_t i) noexcept nogil:
@@ -450,7 +520,10 @@ cdef class Board:
     cdef bint judge_anew(self, Py_ssize_t i) noexcept nogil:
         """Verdict and total of a slot; whether an extreme of a normalised score moved, so that all totals are out of
         date."""
-        cdef code verdict = self.judge(i)
+        return self.enter(i, self.judge(i))
+
+    cdef bint enter(self, Py_ssize_t i, code verdict) noexcept nogil:
+        """Give a slot a verdict, and the total that goes with it; whether an extreme moved."""
         cdef bint was = self.verdict_column[i] == 0, now = verdict == 0, moved = False
         cdef Py_ssize_t j
         cdef amount raw
@@ -473,7 +546,10 @@ cdef class Board:
         if not was and not now:
             return moved
         self.totals[i] = self.weighed(i) if now else NOT_FEASIBLE
-        self.lift(i)
+        if not self.stale[i // FANOUT]:
+            self.stale[i // FANOUT] = 1
+            self.stale_list[self.stale_count] = i // FANOUT
+            self.stale_count += 1
         return moved
 
     cdef int32_t weighed(self, Py_ssize_t i) noexcept nogil:
@@ -519,6 +595,7 @@ cdef class Board:
         for level in range(self.levels):
             for i in range(self.widths[level]):
                 self.sum_up(level, i)
+        self.forget_stale()
 
     cdef void sum_up(self, int level, Py_ssize_t at) noexcept nogil:
         """The best and its ties of one node of the tree."""
@@ -547,9 +624,26 @@ cdef class Board:
         self.best_below[level][at] = top
         self.ties_below[level][at] = ties
 
-    cdef void lift(self, Py_ssize_t i) noexcept nogil:
-        """Carry a changed total up the tree."""
+    cdef void lift_stale(self) noexcept nogil:
+        """Carry changed totals up the tree: each node of the lowest level once, however many totals below it changed."""
+        cdef Py_ssize_t j, i
         cdef int level
-        for level in range(self.levels):
-            i = i // FANOUT
-            self.sum_up(level, i)
+        for j in range(self.stale_count):
+            self.sum_up(0, self.stale_list[j])
+        if self.stale_count < self.widths[1 if self.levels > 1 else 0]:
+            for j in range(self.stale_count):
+                i = self.stale_list[j]
+                for level in range(1, self.levels):
+                    i = i // FANOUT
+                    self.sum_up(level, i)
+        else:
+            for level in range(1, self.levels):
+                for i in range(self.widths[level]):
+                    self.sum_up(level, i)
+        self.forget_stale()
+
+    cdef void forget_stale(self) noexcept nogil:
+        cdef Py_ssize_t j
+        for j in range(self.stale_count):
+            self.stale[self.stale_list[j]] = 0
+        self.stale_count = 0

@@ -8,7 +8,7 @@
 
 cimport cython
 from libc.math cimport fabs, round as c_round, sqrt
-from libc.stdlib cimport free, malloc, realloc
+from libc.stdlib cimport calloc, free, malloc, realloc
 
 from ksched._kernels.types cimport INT64_MAX, amount, code, flag, int32_t, int64_t
 

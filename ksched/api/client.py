@@ -151,7 +151,10 @@ class Client:
             limit=connections,
             sweep_seconds=sweep_seconds,
         )
-        self._rate = _Rate(qps, burst or max(1, round(qps)), self._loop) if qps and qps > 0 else None
+        # Events have a budget of their own, as in the reference, which writes them with a client of their own.
+        limited = qps is not None and qps > 0
+        self._rate = _Rate(qps or 0.0, burst or max(1, round(qps or 0.0)), self._loop) if limited else None
+        self._event_rate = _Rate(qps or 0.0, burst or max(1, round(qps or 0.0)), self._loop) if limited else None
         self._delayed: dict[Call, asyncio.TimerHandle] = {}
         self._refreshing: asyncio.Task[None] | None = None
         self._unauthorized: list[Call] = []
@@ -202,9 +205,10 @@ class Client:
     def submit(self, call: Call) -> None:
         """Send a call that was made elsewhere, at the configured rate."""
         call.client = self
-        if self._rate is None or call.priority is Priority.LEASE:
+        rate = self._event_rate if call.priority is Priority.EVENT else self._rate
+        if rate is None or call.priority is Priority.LEASE:
             self.transport.send(call)
-        elif not self._rate.take(call, self.transport.send):
+        elif not rate.take(call, self.transport.send):
             self.counters.rate_limited += 1
 
     async def request(
@@ -315,8 +319,9 @@ class Client:
         delayed = self._delayed.pop(call, None)
         if delayed is not None:
             delayed.cancel()
-        if self._rate is not None:
-            self._rate.forget(call)
+        for rate in (self._rate, self._event_rate):
+            if rate is not None:
+                rate.forget(call)
         self.transport.abandon(call)
 
     async def close(self) -> None:
@@ -330,8 +335,9 @@ class Client:
         for timer in self._delayed.values():
             timer.cancel()
         self._delayed.clear()
-        if self._rate is not None:
-            waiting += self._rate.close()
+        for rate in (self._rate, self._event_rate):
+            if rate is not None:
+                waiting += rate.close()
         waiting += self._unauthorized
         self._unauthorized = []
         await self.transport.close()

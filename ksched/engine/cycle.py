@@ -12,6 +12,8 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+import numpy as np
+
 from ksched import _core
 from ksched.cache.cluster import Cluster
 from ksched.cache.shapes import PodInfo
@@ -78,9 +80,11 @@ class Cycle:
         self._cluster.begin_cycle()
         if not self._cluster.node_count:
             return Unplaced(pod, Status.unresolvable(NO_NODES), NO_NODES)
-        standing = None if nominated or pod.pod.status.nominated_node_name else profile.board(pod)
+        standing = None if pod.pod.status.nominated_node_name else profile.board(pod)
         if standing is not None:
-            return self._schedule_by(standing, profile, pod)
+            decided = self._schedule_by(standing, profile, pod, nominated)
+            if decided is not None:
+                return decided
         state = CycleState()
         found = profile.pre_filter(state, pod)
         if found.status is not None:
@@ -127,13 +131,34 @@ class Cycle:
 
     # -- steps
 
-    def _schedule_by(self, standing: Standing, profile: Profile, pod: PodInfo) -> Placement | Unplaced:
-        """`schedule` for a pod whose shape has a board: the same decision without a pass over the nodes."""
+    def _schedule_by(
+        self, standing: Standing, profile: Profile, pod: PodInfo, nominated: Nominated
+    ) -> Placement | Unplaced | None:
+        """`schedule` for a pod whose shape has a board: the same decision without a pass over the nodes.
+
+        Nodes that nominated pods have a claim to are looked at beside the board. If nothing is left then, a full pass
+        has to tell why (None).
+        """
+        board = standing.board
+        claimed = profile.claimed(standing, pod, nominated) if nominated else []
+        if claimed is None:
+            return None
+        if not claimed:
+            if not board.feasible:
+                if nominated:
+                    return None
+                everything = PreFiltered(None, None, frozenset())
+                return self._unplaced(profile, standing.state, pod, everything, profile.filtered_by(standing, pod))
+            return self._take_best(standing, profile, pod)
+        slots = np.array(claimed, dtype=np.int32)
+        board.hold_out(slots)
+        decided = self._take_best(standing, profile, pod) if board.feasible and not board.out_of_range else None
+        board.take_back(slots)
+        return decided
+
+    def _take_best(self, standing: Standing, profile: Profile, pod: PodInfo) -> Placement | Unplaced:
         board, table = standing.board, self._cluster.table
         _, count = board.best()
-        if not count:
-            everything = PreFiltered(None, None, frozenset())
-            return self._unplaced(profile, standing.state, pod, everything, profile.filtered_by(standing, pod))
         slot = board.nth_best(self._among(count))
         return self._hold(profile, standing.state.clone(), pod, table.names[slot], board.feasible, table.count)
 

@@ -33,7 +33,7 @@ from ksched.framework.plugin import (
 from ksched.framework.state import CycleState
 from ksched.framework.status import Status
 
-MOST_BYTES = 128 << 20
+MOST_BYTES = 256 << 20
 """Memory that the boards of a profile may take; the least recently used go first."""
 
 FEW_NODES = 64
@@ -85,7 +85,7 @@ class FilterColumn:
 
 @dataclass(slots=True)
 class ScoreColumn:
-    """A score without a native rule: its raw scores, one per slot; None while it adds nothing to any node."""
+    """A score without a native rule: its raw scores, one per slot; None while they are 0 on every node."""
 
     plugin: TwoFormScore
     scope: Scope
@@ -199,9 +199,12 @@ class Boards:
                 if scored is None:
                     return None
                 scores.append(scored)
-                if scored.scores is None:
+                if scored.scores is not None:
+                    score_rule = _core.ColumnScore(scored.scores)
+                elif plugin.normalization == Normalization.NONE:
                     continue
-                score_rule = _core.ColumnScore(scored.scores)
+                else:
+                    score_rule = _core.ZeroScore()
             score_rules.append((score_rule, weight, int(plugin.normalization)))  # type: ignore[attr-defined]
         board = _core.Board(table.present, size, filter_rules, score_rules)
         board.build(self._cluster.journal)
@@ -328,7 +331,7 @@ def _score_column(plugin: TwoFormScore, state: CycleState, pod: PodInfo, table: 
         return None
     scope = Scope.STATIC if plugin.is_settled(state, pod) else plugin.scope
     raw = scores[: table.size]
-    if plugin.normalization == Normalization.NONE and not raw.any():
+    if not raw.any():
         return ScoreColumn(plugin, scope, None)
     column = np.zeros(size, dtype=np.int32)
     column[: table.size] = raw

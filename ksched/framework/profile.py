@@ -351,6 +351,26 @@ class Profile:
             return None
         return self._boards.make(key, state, pod)
 
+    def claimed(self, standing: Standing, pod: PodInfo, nominated: Mapping[str, Sequence[PodInfo]]) -> list[int] | None:
+        """The slots that a board has as feasible and that would not be with the pods nominated there.
+
+        None where a filter failed, which is for a full pass to tell.
+        """
+        slots = []
+        for name, others in nominated.items():
+            node = self.cluster.node(name)
+            pods = _that_count(pod, others)
+            if node is None or not pods or not standing.board.is_feasible(node.slot):
+                continue
+            crowded = node.what_if()
+            crowded.add(pods)
+            status = self.filter_one(standing.state, pod, crowded)
+            if status is not None:
+                if not status.is_rejected:
+                    return None
+                slots.append(node.slot)
+        return slots
+
     def filtered_by(self, standing: Standing, pod: PodInfo) -> Filtered:
         """A board's verdicts, as if filtering had just been run."""
         table = self.cluster.table

@@ -7,12 +7,9 @@ Other pods of no higher priority must fit beside them. The promise is remembered
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from types import MappingProxyType
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from ksched.cache.shapes import PodInfo
-
-_NOBODY: Final[Mapping[str, Sequence[PodInfo]]] = MappingProxyType({})
 
 
 class Nominee(NamedTuple):
@@ -29,9 +26,11 @@ class Nominator:
         """`waits` says of a key whether the pod exists without a node; `queued` gives the pod if it is in the queue."""
         self._waits = waits
         self._queued = queued
-        self._by_node: dict[str, list[Nominee]] = {}
+        self._by_node: dict[str, dict[str, Nominee]] = {}
         self._node_of: dict[str, str] = {}
-        self._view: Mapping[str, Sequence[PodInfo]] | None = _NOBODY
+        self._view: dict[str, list[PodInfo]] = {}
+        self._stale: set[str] = set()
+        """Nodes of which the view has to be looked up anew."""
 
     def __contains__(self, uid: str) -> bool:
         return uid in self._node_of
@@ -46,8 +45,8 @@ class Nominator:
         if (node is None and not promised) or not self._waits(pod.key):
             return
         self._node_of[pod.uid] = promised
-        self._by_node.setdefault(promised, []).append(Nominee(pod.key, pod.uid))
-        self._view = None
+        self._by_node.setdefault(promised, {})[pod.uid] = Nominee(pod.key, pod.uid)
+        self._changed(promised)
 
     def update(self, old_node: str, pod: PodInfo) -> None:
         """A pod's newest version has come. A promise that neither version mentions was made here and is kept."""
@@ -60,31 +59,38 @@ class Nominator:
         node = self._node_of.pop(uid, None)
         if node is None:
             return
-        left = [nominee for nominee in self._by_node[node] if nominee.uid != uid]
-        if left:
-            self._by_node[node] = left
-        else:
+        nominees = self._by_node[node]
+        del nominees[uid]
+        if not nominees:
             del self._by_node[node]
-        self._view = None
+        self._changed(node)
 
     def moved(self, uid: str) -> None:
         """A pod entered or left the queue, or was replaced there."""
-        if self._node_of and uid in self._node_of:
-            self._view = None
+        if self._node_of:
+            self._changed(self._node_of.get(uid, ""))
 
     def promised(self) -> Mapping[str, Sequence[PodInfo]]:
         """Per node the pods that it is promised to, as they are in the queue now. Do not keep it."""
-        if self._view is None:
-            self._view = self._look() if self._node_of else _NOBODY
+        if self._stale:
+            self._look()
         return self._view
 
-    def by_node(self) -> Mapping[str, Sequence[Nominee]]:
+    def by_node(self) -> dict[str, list[Nominee]]:
         """Every promise, for dumps and tests."""
-        return self._by_node
+        return {node: list(nominees.values()) for node, nominees in self._by_node.items()}
 
-    def _look(self) -> dict[str, list[PodInfo]]:
-        view = {}
-        for node, nominees in self._by_node.items():
-            if pods := [pod for nominee in nominees if (pod := self._queued(nominee.key)) is not None]:
-                view[node] = pods
-        return view
+    def _changed(self, node: str) -> None:
+        """What is promised of a node has to be looked up anew. Nobody asks about the node without a name."""
+        if node:
+            self._stale.add(node)
+
+    def _look(self) -> None:
+        for node in self._stale:
+            nominees = self._by_node.get(node, {}).values()
+            pods = [pod for nominee in nominees if (pod := self._queued(nominee.key)) is not None]
+            if pods:
+                self._view[node] = pods
+            else:
+                self._view.pop(node, None)
+        self._stale.clear()

@@ -10,7 +10,6 @@ import logging
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache
 from urllib.parse import unquote
 
 import orjson
@@ -218,7 +217,6 @@ class Routes:
         return Answer(code, form.one(revision), form.content_type)
 
 
-@lru_cache(maxsize=65536)
 def resolve(path: str) -> Route:
     """What a path names."""
     parts = [unquote(part) for part in path.strip("/").split("/")] if "%" in path else path.strip("/").split("/")

@@ -304,7 +304,7 @@ async def test_the_rate_is_obeyed_and_the_more_urgent_goes_first() -> None:
         client = await connected(server, qps=100.0, burst=5)
         loop = asyncio.get_running_loop()
         start = loop.time()
-        order = [*[Priority.EVENT] * 10, *[Priority.BIND] * 10]
+        order = [*[Priority.STATUS] * 10, *[Priority.BIND] * 10]
         calls = (client.request("POST", f"/{priority.name}", body=b"{}", priority=priority) for priority in order)
         await asyncio.gather(*calls)
         took = loop.time() - start
@@ -313,6 +313,17 @@ async def test_the_rate_is_obeyed_and_the_more_urgent_goes_first() -> None:
     assert took > 0.14
     assert limited == 15
     assert [seen.target for seen in server.seen][5:15] == ["/BIND"] * 10
+
+
+@on_loop
+async def test_events_have_a_rate_of_their_own() -> None:
+    async with answering(lambda seen: reply()) as server:
+        client = await connected(server, qps=100.0, burst=5)
+        order = [*[Priority.EVENT] * 5, *[Priority.BIND] * 5]
+        await asyncio.gather(*(client.request("POST", "/", body=b"{}", priority=priority) for priority in order))
+        limited = client.counters.rate_limited
+        await client.close()
+    assert limited == 0
 
 
 @on_loop

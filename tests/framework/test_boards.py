@@ -67,10 +67,12 @@ class World:
             "default-scheduler"
         ]
         self.cycle = Cycle(self.cluster, rng=random.Random(7))
+        self.nominated: dict[str, list[Pod]] = {}
 
     def schedule(self, one: Pod) -> tuple[Any, ...]:
         """What becomes of a pod, and what is said of it."""
-        found = self.cycle.schedule(self.profile, self.cluster.shapes.info(one), {})
+        promised = {name: [self.cluster.shapes.info(each) for each in pods] for name, pods in self.nominated.items()}
+        found = self.cycle.schedule(self.profile, self.cluster.shapes.info(one), promised)
         if isinstance(found, Placement):
             return found.node_name, found.feasible
         assert isinstance(found, Unplaced)
@@ -91,6 +93,8 @@ def apply(world: World, step: tuple[str, Any], forgotten: int) -> tuple[Any, ...
         here.remove_node(thing)
     elif what == "pod":
         here.put_pod(thing)
+    elif what == "nominate":
+        world.nominated = {thing.node_name: [thing]}
     elif what == "no pod":
         here.remove_pod(thing.uid)
     elif what == "confirm":
@@ -125,6 +129,7 @@ def streams(draw: st.DrawFn) -> tuple[list[Node], list[tuple[str, Any]]]:
                 st.tuples(st.just("no node"), st.sampled_from(NODE_NAMES)),
                 st.tuples(st.just("pod"), placed_pods()),
                 st.tuples(st.just("no pod"), placed_pods()),
+                st.tuples(st.just("nominate"), placed_pods()),
                 st.tuples(st.just("confirm"), st.none()),
                 st.tuples(st.just("fail"), st.none()),
             ),
@@ -232,6 +237,7 @@ def test_boards_are_bounded_by_what_they_take() -> None:
         pytest.param(("pod", pod("x").request(cpu="8").on("n0").build()), id="a node fills up"),
         pytest.param(("fail", None), id="a binding fails"),
         pytest.param(("confirm", None), id="bindings are confirmed"),
+        pytest.param(("nominate", pod("x").request(cpu="8").on("n0").build()), id="a node is promised to another pod"),
     ],
 )
 def test_an_event_between_copies(event: tuple[str, Any]) -> None:

@@ -97,3 +97,9 @@ def test_a_promise_taken_back_is_seen_no_more(promises: Promises) -> None:
     promises.nominator.remove(made.uid)
     assert promises.promised() == {}
     assert made.uid not in promises.nominator
+
+
+def test_a_promise_of_no_node_is_remembered_and_seen_by_nobody(promises: Promises) -> None:
+    promises.nominator.add(promises.pod(pod("a")), "")
+    assert promises.by_node() == {"": ["default/a"]}
+    assert promises.promised() == {}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ksched.cache.cluster import Cluster
@@ -17,6 +17,7 @@ def queued(name: str, timestamp: float = 0.0) -> QueuedPod:
     return QueuedPod(SHAPES.info(pod(name).build()), timestamp)
 
 
+@settings(deadline=None)
 @given(
     st.lists(st.tuples(st.sampled_from(["push", "pop", "remove"]), st.integers(0, 9), st.integers(0, 3)), max_size=80)
 )

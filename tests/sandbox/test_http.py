@@ -141,6 +141,19 @@ def test_what_is_not_a_request_is_answered_400_and_the_connection_closed(raw: Ra
     assert b" 400 " in raw.until(b"\r\n\r\n")
 
 
+def test_a_bug_while_serving_is_a_500_in_the_log_and_not_the_clients_fault(
+    raw: Raw, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def broken(*_: object) -> None:
+        raise RuntimeError("a bug")
+
+    monkeypatch.setattr("ksched.sandbox.routes.Routes.fault", broken)
+    raw.send(get("/healthz"))
+    assert raw.answer()[0] == 500
+    assert raw.ended()
+    assert "a bug" in caplog.text
+
+
 def test_an_upgrade_is_not_taken_and_the_request_answered(raw: Raw) -> None:
     raw.send(get("/healthz", "Connection: Upgrade", "Upgrade: h2c") + get("/livez"))
     for _ in range(2):

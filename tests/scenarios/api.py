@@ -45,7 +45,7 @@ class Api:
     def call(
         self, method: str, path: str, body: Object | None = None, content_type: str = "application/json"
     ) -> Object:
-        """The decoded answer; raises Refusal. A kept-alive connection that was closed is opened again."""
+        """The decoded answer; raises Refusal, or ConnectionError when a second try on a new connection fails too."""
         raw = None if body is None else json.dumps(body)
         headers = {**self._headers, "Content-Type": content_type}
         for attempt in (1, 2):
@@ -55,10 +55,10 @@ class Api:
                 answer = connection.getresponse()
                 content = answer.read()
                 break
-            except (OSError, http.client.HTTPException):
+            except (OSError, http.client.HTTPException) as error:
                 self.close()
                 if attempt == 2:
-                    raise
+                    raise ConnectionError(f"{method} {path}: {error}") from error
         if answer.status >= 400:
             raise Refusal(answer.status, content)
         decoded: Object = json.loads(content)

@@ -223,3 +223,27 @@ def test_pods_come_and_go_while_the_server_misbehaves(sandbox: SandboxPlane) -> 
         eventually(lambda: len(api.placements()) == len(last), 30, "all room is free again")
     audit = sandbox.audit()
     assert audit["overcommitted"] == audit["bound_more_than_once"] == []
+
+
+def test_objects_that_cannot_be_understood_stop_nothing(sandbox: SandboxPlane) -> None:
+    """A sandbox takes what a real server might have in its store from before its validation was as it is."""
+    api = sandbox.api
+    api.create(node("only"))
+    strange = pod("strange")
+    strange["spec"]["priority"] = "high"
+    api.create(strange)
+    large = pod("large")
+    large["metadata"]["annotations"] = {"example.com/blob": "x" * 1_000_000}
+    api.create(large)
+    api.create(pod("plain"))
+    with sandbox.scheduler() as scheduler:
+        eventually(lambda: set(api.placements()) == {"large", "plain"})
+        api.create({**strange, "metadata": {"name": "stranger", "namespace": "default"}})
+        api.create(pod("later"))
+        eventually(lambda: "later" in api.placements())
+        complaints = [line for line in scheduler.log.splitlines() if "spec.priority" in line]
+        assert ["default/strange:" in complaints[0], "default/stranger:" in complaints[1]] == [True, True]
+        assert len(complaints) == 2, "one line for each"
+        api.delete(strange)
+        api.create(pod("strange"))
+        eventually(lambda: "strange" in api.placements())
