@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 
 from ksched.cache.shapes import PodInfo
 from ksched.model.features import required_features
-from ksched.queue import events, spread_hints
+from ksched.queue import affinity_hints, events, spread_hints
 from ksched.queue.events import ClusterEvent
 
 Hint = Callable[[PodInfo, Any, Any], bool]
@@ -66,6 +66,10 @@ EVENTS: Final[Mapping[str, tuple[Registration, ...]]] = {
         Registration(
             _NODE, _ADD | _DELETE | events.UPDATE_NODE_LABEL | events.UPDATE_NODE_TAINT, spread_hints.node_may_help
         ),
+    ),
+    "InterPodAffinity": (
+        Registration(_POD, _ADD | events.UPDATE_POD_LABEL | _DELETE, affinity_hints.pod_may_help),
+        Registration(_NODE, _ADD | events.UPDATE_NODE_LABEL, affinity_hints.node_may_help),
     ),
     "NodeResourcesBalancedAllocation": (),
     "ImageLocality": (),

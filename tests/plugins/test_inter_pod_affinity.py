@@ -242,7 +242,7 @@ NONE: list[Outcome] = [NO_AFFINITY] * 4
             id="names and selector add up",
         ),
         pytest.param(
-            near(term(app="web", names=["red", "blue"]), term(app="web", names=["blue", "default"])),
+            near(term(app="web", names=["blue", "default"]), term(app="web", names=["red", "blue"])),
             (),
             NONE,
             id="a pod must be in the namespaces of all terms",
