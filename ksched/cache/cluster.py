@@ -311,6 +311,7 @@ class Cluster:
         if node is not None:
             node.pods[new.uid] = new
             self.counts.replace(node.slot, old, new)
+            self.terms.replace(node.slot, old, new)
             self._touch(node.slot, TOUCHED)
         else:
             self._waiting_for_node[new.pod.node_name][new.uid] = new

@@ -67,7 +67,7 @@ class CarriedTerm:
         self.columns: list[TermColumn] = []
 
 
-class TermColumn:
+class TermColumn(_core.PodColumn):
     """Terms of one kind, topology key and weight: how often pods carry them, per slot and per topology domain."""
 
     __slots__ = ("domains", "slots", "terms", "topology_key", "weight")
@@ -79,16 +79,13 @@ class TermColumn:
         self.topology_key = key.term.topology_key
         self.weight = key.weight
         self.slots: Codes = column(np.int32, table.max_nodes)
+        self.count_in(self.slots)
         for carried in terms:
             carried.columns.append(self)
             for slot, count in carried.slots.items():
-                self.slots[slot] += count
+                self.add(slot, count)
         self.domains = Domains(self.slots, table.label(self.topology_key), nodes, table, journal)
-
-    def add(self, slot: int, change: int) -> None:
-        """One of the terms is carried more often, or less, on a slot."""
-        self.slots[slot] += change
-        self.domains.add(slot, change)
+        self.tell([self.domains])
 
 
 class Towards(Struct, frozen=True):
@@ -187,6 +184,12 @@ class CarriedTerms:
             if not carried.slots:
                 del self._terms[key]
                 self._unindex(carried)
+
+    def replace(self, slot: int, old: PodInfo, new: PodInfo) -> None:
+        """A pod has changed where it is; what it says of other pods it says from its namespace."""
+        if old.namespace != new.namespace:
+            self.remove(slot, old)
+            self.add(slot, new)
 
     def __len__(self) -> int:
         return len(self._terms)
