@@ -265,3 +265,15 @@ def test_the_message_is_compared_without_what_post_filter_said(
     message: str, post_filter: PostFilterVerdict | None, left: str
 ) -> None:
     assert without_post_filter(message, post_filter) == left
+
+
+def test_a_raw_score_that_other_nodes_are_part_of_is_compared_where_these_are_the_same() -> None:
+    two, three = {"PodTopologySpread": 2}, {"PodTopologySpread": 3}
+    expected = placed({"a": two}, filter={"b": no("Affinity")})
+    assert fields_of(compare(expected, placed({"a": three, "b": three}), plugins())) == []
+    assert fields_of(compare(placed({"a": two, "b": three}), placed({"a": three, "b": three}), plugins())) == [
+        "raw[a]",
+        "scores[a]",
+        "total",
+        "best",
+    ]
