@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from benchmarks.kernels.columns import Columns
+from benchmarks.kernels.columns import Codes, Columns
 from ksched import _core
 
 Call = Callable[[], object]
@@ -190,6 +190,56 @@ def whole_pass(columns: Columns) -> Call:
         _core.best(totals, c.alive, c.n)
 
     return run
+
+
+# -- pod affinity
+
+
+def _domains(columns: Columns, nodes_each: int) -> tuple[Codes, Codes]:
+    """Each node's domain, and how many pods each domain has."""
+    domains = np.arange(columns.n, dtype=np.int32) // nodes_each
+    return domains, (np.arange(int(domains[-1]) + 1, dtype=np.int32) % 3).astype(np.int32)
+
+
+@kernel("require_domains")
+def require_domains(columns: Columns) -> Call:
+    """Nodes in zones with pods that the pod wants near."""
+    c, verdicts = columns, np.zeros(columns.n, dtype=np.uint8)
+    domains, counts = _domains(c, 1000)
+
+    def judge() -> None:
+        verdicts.fill(0)
+        _core.require_domains(domains, counts, 1, 1, verdicts, c.n)
+
+    return judge
+
+
+@kernel("avoid_domains")
+def avoid_domains(columns: Columns) -> Call:
+    """Hosts with pods that the pod wants away."""
+    c, verdicts = columns, np.zeros(columns.n, dtype=np.uint8)
+    domains, counts = _domains(c, 1)
+
+    def judge() -> None:
+        verdicts.fill(0)
+        _core.avoid_domains(domains, counts, 1, verdicts, c.n)
+
+    return judge
+
+
+@kernel("add_affinity_scores")
+def add_affinity_scores(columns: Columns) -> Call:
+    """A preferred term over hosts."""
+    c = columns
+    domains, counts = _domains(c, 1)
+    return lambda: _core.add_affinity_scores(domains, counts, 50, c.scores, c.n)
+
+
+@kernel("normalize_between")
+def normalize_between(columns: Columns) -> Call:
+    """Scores between their extremes."""
+    c, out = columns, np.empty(columns.n, dtype=np.int64)
+    return lambda: _core.normalize_between(c.raw, c.alive, out, c.n)
 
 
 # -- boards

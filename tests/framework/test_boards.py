@@ -21,6 +21,7 @@ from ksched.model.node import Node
 from ksched.model.pod import Pod
 from ksched.plugins.registry import IN_TREE
 from ksched.testing import PodBuilder, cluster, handle, node, pod
+from tests.plugins.affinities import NAMESPACES, namespaces
 from tests.plugins.strategies import NODE_NAMES, clusters, incoming_pods, nodes, placed_pods
 
 DEFAULT = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
@@ -95,6 +96,10 @@ def apply(world: World, step: tuple[str, Any], forgotten: int) -> tuple[Any, ...
         here.put_pod(thing)
     elif what == "nominate":
         world.nominated = {thing.node_name: [thing]}
+    elif what == "namespace":
+        here.put_namespace(thing)
+    elif what == "no namespace":
+        here.remove_namespace(thing)
     elif what == "no pod":
         here.remove_pod(thing.uid)
     elif what == "confirm":
@@ -129,6 +134,8 @@ def streams(draw: st.DrawFn) -> tuple[list[Node], list[tuple[str, Any]]]:
                 st.tuples(st.just("no node"), st.sampled_from(NODE_NAMES)),
                 st.tuples(st.just("pod"), placed_pods()),
                 st.tuples(st.just("no pod"), placed_pods()),
+                st.tuples(st.just("namespace"), namespaces()),
+                st.tuples(st.just("no namespace"), st.sampled_from(NAMESPACES)),
                 st.tuples(st.just("nominate"), placed_pods()),
                 st.tuples(st.just("confirm"), st.none()),
                 st.tuples(st.just("fail"), st.none()),

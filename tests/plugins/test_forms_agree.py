@@ -18,9 +18,11 @@ from ksched.config import args as in_tree_args
 from ksched.config.gates import FeatureGates
 from ksched.framework import ArrayFilterPlugin, ArrayScorePlugin, FilterPlugin, Plugin, ScorePlugin
 from ksched.model.node import Node
+from ksched.model.objects import Namespace
 from ksched.model.pod import Pod
 from ksched.plugins.registry import IN_TREE
 from ksched.testing import assert_forms_agree, cluster, handle, node, pod
+from tests.plugins.affinities import namespaces
 from tests.plugins.strategies import NODE_NAMES, clusters, incoming_pods, nodes, placed_pods
 
 SCORED = [{"name": "cpu", "weight": 3}, {"name": "memory"}, {"name": "example.com/gpu", "weight": 2}]
@@ -49,6 +51,7 @@ ARGUMENTS: dict[str, list[dict[str, Any]]] = {
         },
         {"resources": [{"name": "hugepages-2Mi"}]},
     ],
+    "InterPodAffinity": [{"hardPodAffinityWeight": 0}, {"ignorePreferredTermsOfExistingPods": True}],
     "NodeAffinity": [
         {
             "addedAffinity": {
@@ -87,13 +90,14 @@ def made(plugin: type[Plugin], written: dict[str, Any], of: Cluster, gates: Feat
     return plugin(args, handle(of, gates))
 
 
-Change = Node | Pod | tuple[str, str]
-"""A node or placed pod as it is from now on, or ("node" or "pod", name or uid) of one that goes."""
+Change = Node | Pod | Namespace | tuple[str, str]
+"""A node, placed pod or namespace as it is from now on, or ("node" or "pod", name or uid) of one that goes."""
 
 changes = st.lists(
     st.one_of(
         nodes(),
         placed_pods(),
+        namespaces(),
         st.tuples(st.just("node"), st.sampled_from(NODE_NAMES)),
         st.tuples(st.just("pod"), st.integers(0, 5).map(lambda number: f"uid-placed-{number}")),
     ),
@@ -108,6 +112,8 @@ def apply(of: Cluster, change: Change) -> None:
             of.put_node(change)
         case Pod():
             of.put_pod(change)
+        case Namespace():
+            of.put_namespace(change)
         case ("node", name):
             of.remove_node(name)
         case (_, uid):
@@ -153,6 +159,7 @@ def test_the_plugins_with_two_forms_are_those_that_look_at_nodes() -> None:
         "NodeResourcesFit",
         "NodeResourcesBalancedAllocation",
         "PodTopologySpread",
+        "InterPodAffinity",
         "ImageLocality",
         "NodeDeclaredFeatures",
     }
