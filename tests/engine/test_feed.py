@@ -3,10 +3,20 @@
 from __future__ import annotations
 
 import logging
+from typing import Any
 
 import msgspec
 import pytest
 
+from ksched.api.decode import (
+    NAMESPACE,
+    REPLICA_SET,
+    REPLICATION_CONTROLLER,
+    SERVICE,
+    STATEFUL_SET,
+    ObjectDecoder,
+)
+from ksched.api.watch import ADDED, DELETED, Event
 from ksched.errors import ApiError
 from ksched.model.pod import Pod
 from ksched.testing import NodeBuilder, PodBuilder, node, pod
@@ -216,6 +226,45 @@ def test_pods_on_a_node_that_goes_and_comes_back_are_still_on_it(world: World) -
     world.feed.remove_node("small", "")
     world.feed.put_node(SMALL.build())
     assert world.cluster.node("small").requested("cpu") == 1000
+
+
+# -- what decides about spreading and pod affinity
+
+
+@pytest.mark.parametrize(
+    ("decoder", "selector", "owned"),
+    [
+        pytest.param(SERVICE, {"app": "web"}, pod("x").label(app="web"), id="a service"),
+        pytest.param(
+            REPLICATION_CONTROLLER, {"app": "web"}, pod("x").owner("ReplicationController", "web", "v1"),
+            id="a replication controller",
+        ),
+        pytest.param(
+            REPLICA_SET, {"matchLabels": {"app": "web"}}, pod("x").owner("ReplicaSet", "web"), id="a replica set"
+        ),
+        pytest.param(
+            STATEFUL_SET, {"matchLabels": {"app": "web"}}, pod("x").owner("StatefulSet", "web"), id="a stateful set"
+        ),
+    ],
+)  # fmt: skip
+def test_what_pods_belong_to_is_known_while_it_exists(
+    world: World, decoder: ObjectDecoder[Any], selector: dict[str, Any], owned: PodBuilder
+) -> None:
+    body = {"metadata": {"name": "web", "namespace": "default", "uid": "u"}, "spec": {"selector": selector}}
+    sources = world.cluster.selector_sources
+    shown = decoder.object(msgspec.json.encode(body))
+    world.feed.apply([Event(decoder.kind, ADDED, shown, "default/web", "u")])
+    assert str(sources.default_selector(owned.build())) == "app=web"
+    world.feed.apply([Event(decoder.kind, DELETED, None, "default/web", "u")])
+    assert sources.default_selector(owned.build()).empty
+
+
+def test_the_labels_of_namespaces_are_known(world: World) -> None:
+    shown = NAMESPACE.object(b'{"metadata": {"name": "red", "labels": {"team": "a"}}}')
+    world.feed.apply([Event(NAMESPACE.kind, ADDED, shown, "red", "u")])
+    assert world.cluster.namespaces == {"red": {"team": "a"}}
+    world.feed.apply([Event(NAMESPACE.kind, DELETED, None, "red", "u")])
+    assert world.cluster.namespaces == {}
 
 
 # -- what cannot be understood
