@@ -44,17 +44,20 @@ def judge_domains(const code[::1] domains, const code[::1] counts, amount most, 
     """Where `out` is still 0: 1 for a slot without a domain, 2 for one whose domain has more than `most`."""
     if n < 0 or domains.shape[0] < n or out.shape[0] < n:
         raise ValueError(f"{n} slots asked for, {domains.shape[0]} and {out.shape[0]} given")
-    cdef Py_ssize_t i, size = counts.shape[0]
-    cdef int32_t domain
+    if counts.shape[0] == 0:
+        raise ValueError("no domains given, not even the one of slots without the label")
+    cdef Py_ssize_t i
+    cdef int32_t domain, size = <int32_t>counts.shape[0]
+    cdef flag said
+    cdef code count
     with nogil:
-        for i in range(n):
-            if out[i]:
-                continue
+        for i in range(n):  # without branches: which way a node goes cannot be foreseen
             domain = domains[i]
-            if domain < 0:
-                out[i] = MISSING_LABEL
-            elif (counts[domain] if domain < size else 0) > most:
-                out[i] = TOO_SKEWED
+            count = counts[domain if 0 <= domain < size else 0]
+            count = count if domain < size else 0
+            said = TOO_SKEWED if count > most else 0
+            said = MISSING_LABEL if domain < 0 else said
+            out[i] = out[i] if out[i] else said
 
 
 def distinct_domains(
@@ -91,14 +94,25 @@ def add_spread_scores(
     """Add count * weight + plus for each slot with a domain; counts are of domains, or `per_slot`."""
     if n < 0 or domains.shape[0] < n or sums.shape[0] < n or (per_slot and counts.shape[0] < n):
         raise ValueError(f"{n} slots asked for, {domains.shape[0]}, {sums.shape[0]} and {counts.shape[0]} given")
-    cdef Py_ssize_t i, size = counts.shape[0]
-    cdef int32_t domain
+    cdef Py_ssize_t i
+    cdef int32_t domain, size = <int32_t>counts.shape[0]
+    cdef double* shares
+    if per_slot:
+        with nogil:
+            for i in range(n):
+                sums[i] = sums[i] + (<double>counts[i] * weight + plus if domains[i] >= 0 else 0.0)
+        return
+    shares = <double*>malloc((size + 1) * sizeof(double))
+    if shares == NULL:
+        raise MemoryError
     with nogil:
+        for i in range(size):
+            shares[i] = <double>counts[i] * weight + plus
+        shares[size] = 0.0
         for i in range(n):
             domain = domains[i]
-            if domain < 0 or (not per_slot and domain >= size):
-                continue
-            sums[i] = sums[i] + (<double>(counts[i] if per_slot else counts[domain]) * weight + plus)
+            sums[i] = sums[i] + shares[domain if 0 <= domain < size else size]
+        free(shares)
 
 
 def round_sums(const double[::1] sums, const flag[::1] counted, amount[::1] out, Py_ssize_t n):
@@ -124,6 +138,7 @@ def normalize_spread(const amount[::1] raw, const flag[::1] alive, const flag[::
         )
     cdef Py_ssize_t i
     cdef amount highest = 0, lowest = INT64_MAX
+    cdef double divisor
     with nogil:
         for i in range(n):
             if alive[i] and counted[i]:
@@ -131,10 +146,13 @@ def normalize_spread(const amount[::1] raw, const flag[::1] alive, const flag[::
                     highest = raw[i]
                 if raw[i] < lowest:
                     lowest = raw[i]
+        divisor = <double>highest
         for i in range(n):
             if not (alive[i] and counted[i]):
                 out[i] = 0
             elif highest == 0:
                 out[i] = 100
+            elif highest < <amount>1 << 44:  # so that the whole part of the quotient of doubles is exact, and it is faster
+                out[i] = <amount>(<double>(100 * (highest + lowest - raw[i])) / divisor)
             else:
                 out[i] = 100 * (highest + lowest - raw[i]) // highest

@@ -243,10 +243,12 @@ class PodTopologySpread(
         if not constraints or not self.handle.cluster.node_count:
             return Status.skip()
         rated = nodes.alive[: nodes.size]
-        if pod.spec.topology_spread_constraints or not self._by_system:
+        requires_all = bool(pod.spec.topology_spread_constraints) or not self._by_system
+        if requires_all:
             for key in dict.fromkeys(each.topology_key for each in constraints):
                 rated = rated & (nodes.label(key).slots[: nodes.size] >= 0)
-        state[self, "score"] = SoftConstraints([self._soft(each, pod, rated, nodes) for each in constraints], rated)
+        soft = [self._soft(each, pod, rated, nodes, requires_all=requires_all) for each in constraints]
+        state[self, "score"] = SoftConstraints(soft, rated)
         return None
 
     def score(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> int | Status:
@@ -286,7 +288,9 @@ class PodTopologySpread(
         _core.normalize_spread(scores, nodes.alive, constraints.rated, out, nodes.size)
         return out
 
-    def _soft(self, constraint: Constraint, pod: PodInfo, rated: Flags, nodes: Table) -> SoftConstraint:
+    def _soft(
+        self, constraint: Constraint, pod: PodInfo, rated: Flags, nodes: Table, *, requires_all: bool
+    ) -> SoftConstraint:
         cluster = self.handle.cluster
         label = nodes.label(constraint.topology_key)
         if constraint.topology_key == HOSTNAME:
@@ -294,9 +298,10 @@ class PodTopologySpread(
             counts, size = column.slots, int(np.count_nonzero(rated))
         else:
             domains = self._domains(constraint, pod)
-            room: Flags = np.empty(len(domains.counts), dtype=np.uint8)
             counts = domains.counts
-            size = _core.distinct_domains(label.slots, rated, room, domains.absent, nodes.size)
+            room: Flags = np.empty(len(counts) - requires_all, dtype=np.uint8)
+            absent = -1 if requires_all else domains.absent
+            size = _core.distinct_domains(label.slots, rated, room, absent, nodes.size)
         return SoftConstraint(constraint, counts, label.values.ids, math.log(size + 2))
 
     # -- constraints and counts
