@@ -84,6 +84,7 @@ class PodCounts:
             lambda: defaultdict(list)
         )
         self._classes: defaultdict[str, dict[_ClassKey, PodClass]] = defaultdict(dict)
+        self._labelled: defaultdict[tuple[str, _Pair], set[PodClass]] = defaultdict(set)
 
     def get(self, namespaces: Namespaces, selector: Selector, live_only: bool = False) -> CountColumn:
         """The column that counts the pods in `namespaces` that `selector` matches; without those whose deletion has
@@ -126,6 +127,8 @@ class PodCounts:
         if pods is None:
             pods = classes[key] = PodClass(pod.labels, key[0])
             pods.columns = self._counting(pod.namespace, pods)
+            for pair in pods.labels.items():
+                self._labelled[pod.namespace, pair].add(pods)
         pods.slots[slot] = pods.slots.get(slot, 0) + 1
         for counts in pods.columns:
             counts.add(slot, 1)
@@ -145,6 +148,7 @@ class PodCounts:
             del classes[key]
             if not classes:
                 del self._classes[pod.namespace]
+            self._unlabel(pod.namespace, pods)
 
     def replace(self, slot: int, old: PodInfo, new: PodInfo) -> None:
         """A pod has changed where it is."""
@@ -174,8 +178,20 @@ class PodCounts:
             yield self._asked[namespace]
 
     def _classes_of(self, counts: CountColumn) -> Iterator[PodClass]:
+        """The classes that a column may count: those that have one of the labels which its selector wants."""
         for namespace in self._classes if counts.namespaces is None else counts.namespaces:
-            yield from self._classes.get(namespace, {}).values()
+            for pair in counts.selector.anchors:
+                if pair is None:
+                    yield from self._classes.get(namespace, {}).values()
+                else:
+                    yield from self._labelled.get((namespace, pair), ())
+
+    def _unlabel(self, namespace: str, pods: PodClass) -> None:
+        for pair in pods.labels.items():
+            alike = self._labelled[namespace, pair]
+            alike.remove(pods)
+            if not alike:
+                del self._labelled[namespace, pair]
 
     # -- what is kept
 
