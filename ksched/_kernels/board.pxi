@@ -489,6 +489,30 @@ cdef class Board:
             verdicts[i] = self.verdict_column[i]
             alive[i] = self.verdict_column[i] == 0
 
+    def copy_totals(self, amount[::1] totals):
+        """Write the totals into a column of the caller's; -1 where a slot is not feasible."""
+        if totals.shape[0] < self.size:
+            raise ValueError(f"{self.size} slots do not fit")
+        cdef Py_ssize_t i
+        with nogil:
+            for i in range(self.size):
+                totals[i] = self.totals[i]
+
+    def extremes_hold(self, const flag[::1] alive):
+        """Whether normalised scores are the same over the nodes that are alive, fewer than the board has as feasible."""
+        if alive.shape[0] < self.size:
+            raise ValueError(f"{self.size} slots asked for, {alive.shape[0]} given")
+        cdef Py_ssize_t i, j
+        for j in range(self.score_count):
+            if self.normalizations[j] == NORMALIZE_NONE or self.highest[j] == 0:
+                continue
+            for i in range(self.size):
+                if alive[i] and (<ScoreRule>self.scores[j]).raw(i) == self.highest[j]:
+                    break
+            else:
+                return False
+        return True
+
     def total(self, Py_ssize_t slot):
         """The total of a slot; -1 where it is not feasible."""
         if slot < 0 or slot >= self.size:

@@ -100,6 +100,25 @@ cdef class Sieve:
                     gone += 1
         return gone
 
+    def overrule(self, const flag[::1] codes, Py_ssize_t plugin, Py_ssize_t n):
+        """`reject_small` by a plugin that should have spoken before some that have: also where a later one said no.
+
+        Returns how many nodes went that were still in.
+        """
+        if n < 0 or n > self.capacity or codes.shape[0] < n:
+            raise ValueError(f"{n} slots asked for, {codes.shape[0]} codes given, {self.capacity} reserved")
+        if plugin < 0 or plugin > MOST_PLUGINS:
+            raise ValueError(f"plugin number {plugin} is not within 0..{MOST_PLUGINS}")
+        cdef Py_ssize_t i, gone = 0
+        cdef code base = <code>(plugin << PLUGIN_SHIFT)
+        with nogil:
+            for i in range(n):
+                if codes[i] and (self.alive[i] or self.verdicts[i] >> PLUGIN_SHIFT > plugin):
+                    gone += self.alive[i]
+                    self.alive[i] = 0
+                    self.verdicts[i] = base | <code>codes[i]
+        return gone
+
 
 cdef enum:
     ABSENT_CODE = -1

@@ -85,6 +85,11 @@ class Cycle:
             decided = self._schedule_by(standing, profile, pod, nominated)
             if decided is not None:
                 return decided
+        elif not nominated and not pod.pod.status.nominated_node_name:
+            partial = profile.partial_board(pod)
+            decided = self._schedule_beside(partial, profile, pod) if partial is not None else None
+            if decided is not None:
+                return decided
         state = CycleState()
         found = profile.pre_filter(state, pod)
         if found.status is not None:
@@ -156,6 +161,27 @@ class Cycle:
         board.take_back(slots)
         return decided
 
+    def _schedule_beside(self, standing: Standing, profile: Profile, pod: PodInfo) -> Placement | Unplaced | None:
+        """`schedule` for a pod that depends on other pods: a board for what it does not, and one pass for what it does.
+
+        None where only a full pass can tell.
+        """
+        state = standing.state.clone()
+        filtered = profile.filtered_beside(standing, state, pod)
+        if filtered is None:
+            return None
+        if not filtered.feasible:
+            return self._unplaced(profile, state, pod, PreFiltered(None, None, frozenset()), filtered)
+        if filtered.feasible == 1:
+            slot = filtered.feasible_slots()[0]
+        else:
+            scored = profile.score_beside(standing, state, pod)
+            if scored is None:
+                return None
+            slot = self._best_of(scored)
+        name = self._cluster.table.names[slot]
+        return self._hold(profile, state, pod, name, filtered.feasible, self._cluster.table.count)
+
     def _take_best(self, standing: Standing, profile: Profile, pod: PodInfo) -> Placement | Unplaced:
         board, table = standing.board, self._cluster.table
         _, count = board.best()
@@ -182,6 +208,10 @@ class Cycle:
         scored = profile.score(state, pod, filtered)
         if isinstance(scored, Status):
             return scored
+        return self._best_of(scored)
+
+    def _best_of(self, scored: Scored) -> int:
+        """The slot of a node with the highest total, each of them being as likely."""
         table = self._cluster.table
         top, count = _core.best(scored.totals, table.alive, table.size)
         return _core.nth_with(scored.totals, table.alive, top, self._among(count), table.size)

@@ -36,6 +36,7 @@ from ksched.framework.plugin import (
     PreScorePlugin,
     QueueSortPlugin,
     ReservePlugin,
+    Scope,
     ScorePlugin,
 )
 from ksched.framework.profile import Profile
@@ -71,6 +72,7 @@ class MissingPlugin(PreFilterPlugin):
     All other pods are not its business.
     """
 
+    scope = Scope.STATIC
     points: ClassVar[frozenset[str]]
     """The extension points of the real plugin."""
     always: ClassVar[bool] = False

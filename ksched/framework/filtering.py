@@ -17,6 +17,7 @@ from ksched import _core
 from ksched.cache.cluster import Cluster
 from ksched.cache.node_info import NodeInfo
 from ksched.cache.shapes import PodInfo
+from ksched.cache.table import Codes, Flags
 from ksched.framework.faults import called
 from ksched.framework.plugin import ArrayFilterPlugin, FilterPlugin
 from ksched.framework.state import CycleState
@@ -197,6 +198,11 @@ class FilterStep:
             return codes
         code = int(codes[node.slot])
         return self.array.explain(state, pod, code) if code else None
+
+    def codes(self, filtered: FilteredAll) -> Flags | Codes | Status | None:
+        """What the array form says of every slot."""
+        assert self.array is not None
+        return called(self.plugin, "Filter", self.array.filter_array, filtered.state, filtered.pod, filtered.table)
 
     def _reject_by_array(self, plugin: ArrayFilterPlugin, filtered: FilteredAll) -> int:
         table = filtered.table

@@ -8,6 +8,7 @@ The steps over nodes are in `filtering` and `scoring`; what is kept of them for 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import numpy as np
@@ -37,6 +38,7 @@ from ksched.framework.plugin import (
     PreScorePlugin,
     QueueSortPlugin,
     ReservePlugin,
+    Scope,
     ScorePlugin,
 )
 from ksched.framework.scoring import Scored, ScoreStep
@@ -99,6 +101,14 @@ class Profile:
             [(step.plugin, step.weight) for step in self._scores],
         )
         self._has_boards = boards and self._boards.useful
+        self._beside = _ClusterWide.of(self._pre_filter, self._filters, self._pre_score, self._scores)
+        self._partial = Boards(
+            cluster,
+            [plugin for plugin in dict.fromkeys(deciding) if plugin.scope != Scope.CLUSTER],
+            [(step.number, step.plugin) for step in self._filters if step.plugin.scope != Scope.CLUSTER],
+            [(step.plugin, step.weight) for step in self._scores if step.plugin.scope != Scope.CLUSTER],
+        )
+        self._has_partial = boards and self._partial.useful and self._beside.can_follow
 
     # -- what engine asks
 
@@ -143,10 +153,13 @@ class Profile:
     def pre_filter(self, state: CycleState, pod: PodInfo) -> PreFiltered:
         """Run PreFilter: sets of nodes are intersected, Unschedulable is remembered while the rest still runs, anything
         worse ends it at once."""
+        return self._pre_filtered(state, pod, self._pre_filter)
+
+    def _pre_filtered(self, state: CycleState, pod: PodInfo, plugins: Sequence[PreFilterPlugin]) -> PreFiltered:
         rejected: Status | None = None
         nodes: frozenset[str] | None = None
         narrowed_by: set[str] = set()
-        for plugin in self._pre_filter:
+        for plugin in plugins:
             answer = called(plugin, "PreFilter", plugin.pre_filter, state, pod, self.cluster.table)
             if answer is None:
                 continue
@@ -251,7 +264,7 @@ class Profile:
         totals = self._totals[: table.size]
         totals.fill(0)
         scored = Scored(totals)
-        status = self._pre_scored(state, pod)
+        status = self._pre_scored(state, pod, self._pre_score)
         if status is not None:
             return status
         if not self._scores:
@@ -334,22 +347,64 @@ class Profile:
         A shape has no board the first time that it is seen, nor one whose PreFilter says anything but yes for all
         nodes.
         """
-        if not self._has_boards:
+        return self._standing(self._boards, pod, self._pre_filter, self._pre_score) if self._has_boards else None
+
+    def partial_board(self, pod: PodInfo) -> Standing | None:
+        """A board of the plugins that look at one node at a time, for a pod that others have to be asked about."""
+        if not self._has_partial:
             return None
-        key = self._boards.key(pod)
+        return self._standing(self._partial, pod, self._beside.narrow_pre_filter, self._beside.narrow_pre_score)
+
+    def filtered_beside(self, standing: Standing, state: CycleState, pod: PodInfo) -> FilteredAll | None:
+        """Filter by a partial board and the plugins that look at the whole cluster; None where a pass must tell more.
+
+        `state` begins as the board's, and has what those plugins prepared in it afterwards.
+        """
+        found = self._pre_filtered(state, pod, self._beside.pre_filter)
+        if found.status is not None or found.nodes is not None:
+            return None
+        filtered = self.filtered_by(standing, pod, state)
+        table = self.cluster.table
+        for step in self._beside.filters:
+            if step.plugin.name in state.skip_filter:
+                continue
+            codes: Any = step.codes(filtered)
+            if codes is None:
+                continue
+            if isinstance(codes, Status) or codes.dtype != np.uint8:
+                return None
+            filtered.feasible -= int(table.sieve.overrule(codes, step.number, table.size))
+        return filtered
+
+    def score_beside(self, standing: Standing, state: CycleState, pod: PodInfo) -> Scored | None:
+        """Score what `filtered_beside` left: the board's totals and the other plugins' scores; None as there."""
+        table = self.cluster.table
+        if not standing.board.extremes_hold(table.alive) or self._pre_scored(state, pod, self._beside.pre_score):
+            return None
+        standing.board.copy_totals(self._totals)
+        scored = Scored(self._totals[: table.size])
+        for step in self._beside.scores:
+            if step.plugin.name not in state.skip_score and self._add_scores(step, state, pod, scored, False):
+                return None
+        return scored
+
+    def _standing(
+        self, boards: Boards, pod: PodInfo, pre_filter: Sequence[PreFilterPlugin], pre_score: Sequence[PreScorePlugin]
+    ) -> Standing | None:
+        key = boards.key(pod)
         if key is None:
             return None
-        standing = self._boards.get(key)
+        standing = boards.get(key)
         if standing is not None:
             return standing
-        if (self, "seen") not in pod.shape.memo:
-            pod.shape.memo[self, "seen"] = True
+        if (boards, "seen") not in pod.shape.memo:
+            pod.shape.memo[boards, "seen"] = True
             return None
         state = CycleState()
-        found = self.pre_filter(state, pod)
-        if found.status is not None or found.nodes is not None or self._pre_scored(state, pod) is not None:
+        found = self._pre_filtered(state, pod, pre_filter)
+        if found.status is not None or found.nodes is not None or self._pre_scored(state, pod, pre_score) is not None:
             return None
-        return self._boards.make(key, state, pod)
+        return boards.make(key, state, pod)
 
     def claimed(self, standing: Standing, pod: PodInfo, nominated: Mapping[str, Sequence[PodInfo]]) -> list[int] | None:
         """The slots that a board has as feasible and that would not be with the pods nominated there.
@@ -371,11 +426,11 @@ class Profile:
                 slots.append(node.slot)
         return slots
 
-    def filtered_by(self, standing: Standing, pod: PodInfo) -> Filtered:
+    def filtered_by(self, standing: Standing, pod: PodInfo, state: CycleState | None = None) -> FilteredAll:
         """A board's verdicts, as if filtering had just been run."""
         table = self.cluster.table
         standing.board.copy_verdicts(table.alive, table.verdicts)
-        filtered = FilteredAll(self.cluster, standing.state, pod, self._filters)
+        filtered = FilteredAll(self.cluster, state or standing.state, pod, self._filters)
         filtered.feasible = standing.board.feasible
         return filtered
 
@@ -417,9 +472,9 @@ class Profile:
                     return Status.error(words).by(plugin.name)
         return self.filter_one(state, pod, crowded)
 
-    def _pre_scored(self, state: CycleState, pod: PodInfo) -> Status | None:
+    def _pre_scored(self, state: CycleState, pod: PodInfo, plugins: Sequence[PreScorePlugin]) -> Status | None:
         """Run PreScore; a status is a failure."""
-        for plugin in self._pre_score:
+        for plugin in plugins:
             status = called(plugin, "PreScore", plugin.pre_score, state, pod, self.cluster.table)
             if status is None:
                 continue
@@ -455,6 +510,41 @@ class Profile:
                 f"{bad}, it should in the range of [0, 100] after normalizing"
             )
         return None
+
+
+@dataclass(frozen=True, slots=True)
+class _ClusterWide:
+    """The plugins of a profile that look at the whole cluster, and those beside them that look at single nodes."""
+
+    pre_filter: Sequence[PreFilterPlugin]
+    filters: Sequence[FilterStep]
+    pre_score: Sequence[PreScorePlugin]
+    scores: Sequence[ScoreStep]
+    narrow_pre_filter: Sequence[PreFilterPlugin]
+    narrow_pre_score: Sequence[PreScorePlugin]
+
+    @classmethod
+    def of(
+        cls,
+        pre_filter: Sequence[PreFilterPlugin],
+        filters: Sequence[FilterStep],
+        pre_score: Sequence[PreScorePlugin],
+        scores: Sequence[ScoreStep],
+    ) -> _ClusterWide:
+        """Tell them apart by their scope."""
+        return cls(
+            [plugin for plugin in pre_filter if plugin.scope == Scope.CLUSTER],
+            [step for step in filters if step.plugin.scope == Scope.CLUSTER],
+            [plugin for plugin in pre_score if plugin.scope == Scope.CLUSTER],
+            [step for step in scores if step.plugin.scope == Scope.CLUSTER],
+            [plugin for plugin in pre_filter if plugin.scope != Scope.CLUSTER],
+            [plugin for plugin in pre_score if plugin.scope != Scope.CLUSTER],
+        )
+
+    @property
+    def can_follow(self) -> bool:
+        """Whether they can be run after a board: a filter must be able to speak about all nodes at once."""
+        return all(step.array is not None for step in self.filters)
 
 
 def _left_out_by(found: PreFiltered) -> Status:
