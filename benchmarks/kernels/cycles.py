@@ -26,13 +26,20 @@ from ksched.engine.cycle import Cycle, Placement
 from ksched.framework.build import build_profiles
 from ksched.framework.plugin import Handle
 from ksched.framework.profile import Profile
+from ksched.model.pod import Pod
 from ksched.plugins.registry import IN_TREE
 
 Json = dict[str, Any]
+Template = tuple[Json, Json]
+"""A pod's labels and its spec."""
 
 WARM_UP = 2000
 SAMPLES = 5
 ZONES = 3
+HOST, ZONE = "kubernetes.io/hostname", "topology.kubernetes.io/zone"
+
+_REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+_PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 
 
 @dataclass(frozen=True)
@@ -40,30 +47,47 @@ class CycleCase:
     """One kind of load."""
 
     name: str
-    pods: Callable[[int], Sequence[Json]]
-    """The specs of the pods that come in turns, for a cluster of so many nodes."""
+    pods: Callable[[int], Sequence[Template]]
+    """The pods that come in turns, for a cluster of so many nodes."""
     calls: int = 4000
+    placed_per_node: int = 0
+    """Such pods that are on every node before."""
 
 
-def plain(nodes: int) -> Sequence[Json]:
+def plain(nodes: int) -> Sequence[Template]:
     """Identical pods, as SchedulingBasic's."""
     return [_spec()]
 
 
-def shapes_1000(nodes: int) -> Sequence[Json]:
+def shapes_1000(nodes: int) -> Sequence[Template]:
     """A thousand shapes in turns."""
     return [_spec(mebibytes=1 + number % 100, cpu_millis=1 + number // 100) for number in range(1000)]
 
 
-def zone_affinity(nodes: int) -> Sequence[Json]:
+def zone_affinity(nodes: int) -> Sequence[Template]:
     """Pods that ask for one of two zones, as SchedulingNodeAffinity's."""
-    return [_spec(affinity=_terms(matchExpressions=[_in("topology.kubernetes.io/zone", "zone-0", "zone-1")]))]
+    return [_spec(affinity=_terms(matchExpressions=[_in(ZONE, "zone-0", "zone-1")]))]
 
 
-def pinned(nodes: int) -> Sequence[Json]:
+def pinned(nodes: int) -> Sequence[Template]:
     """Pods that name their node, as DaemonSet pods do."""
     names = [f"node-{number * (nodes // 1000 or 1) % nodes:06d}" for number in range(1000)]
     return [_spec(affinity=_terms(matchFields=[_in("metadata.name", name)])) for name in names]
+
+
+def away_from_its_kind(nodes: int) -> Sequence[Template]:
+    """A thousand deployments in turns, of which each keeps its pods on different nodes."""
+    return [_of_kind(f"app-{number}", "podAntiAffinity", _REQUIRED, HOST) for number in range(1000)]
+
+
+def near_its_kind(nodes: int) -> Sequence[Template]:
+    """Pods that must be in one zone."""
+    return [_of_kind("app", "podAffinity", _REQUIRED, ZONE)]
+
+
+def rather_near_its_kind(nodes: int) -> Sequence[Template]:
+    """Pods that would like to be on one node, as SchedulingPreferredPodAffinity's."""
+    return [_of_kind("app", "podAffinity", _PREFERRED, HOST)]
 
 
 CASES = (
@@ -71,6 +95,12 @@ CASES = (
     CycleCase("1000 shapes in turns", shapes_1000),
     CycleCase("zone affinity", zone_affinity),
     CycleCase("pinned to a node", pinned),
+    CycleCase("away from its kind, 1000 kinds", away_from_its_kind),
+    CycleCase("near its kind in a zone", near_its_kind),
+    CycleCase("near its kind in a zone, 16 a node before", near_its_kind, placed_per_node=16),
+    CycleCase("rather near its kind", rather_near_its_kind),
+    CycleCase("rather near its kind, 2 a node before", rather_near_its_kind, placed_per_node=2),
+    CycleCase("rather near its kind, 16 a node before", rather_near_its_kind, placed_per_node=16),
 )
 
 
@@ -104,14 +134,20 @@ class Engine:
             self.cluster.put_node(NODE.object(msgspec.json.encode(_node(number))))
         self._made = 0
 
-    def infos(self, specs: Sequence[Json], count: int) -> list[PodInfo]:
-        """So many pods of the specs in turns, as the queue would hand them out."""
-        made = []
-        for number in range(count):
-            self._made += 1
-            name = f"pod-{self._made}"
-            pod = {"metadata": {"name": name, "namespace": "default", "uid": name}, "spec": specs[number % len(specs)]}
-            made.append(self.cluster.shapes.info(POD.object(msgspec.json.encode(pod))))
+    def infos(self, templates: Sequence[Template], count: int) -> list[PodInfo]:
+        """So many pods of the templates in turns, as the queue would hand them out."""
+        return [self.cluster.shapes.info(self._pod(*templates[number % len(templates)], "")) for number in range(count)]
+
+    def place(self, templates: Sequence[Template], per_node: int) -> None:
+        """Put pods of the templates on every node."""
+        for number, node in enumerate([*self.cluster.nodes()] * per_node):
+            self.cluster.put_pod(self._pod(*templates[number % len(templates)], node.name))
+
+    def _pod(self, labels: Json, spec: Json, node_name: str) -> Pod:
+        self._made += 1
+        name = f"pod-{self._made}"
+        metadata = {"name": name, "namespace": "default", "uid": name, "labels": labels}
+        made: Pod = POD.object(msgspec.json.encode({"metadata": metadata, "spec": {**spec, "nodeName": node_name}}))
         return made
 
     def schedule(self, pod: PodInfo) -> None:
@@ -124,12 +160,13 @@ class Engine:
 def timed(case: CycleCase, nodes: int, calls: int | None = None) -> CycleTiming:
     """Run one case at one size."""
     engine = Engine(nodes)
-    specs = case.pods(nodes)
+    templates = case.pods(nodes)
+    engine.place(templates, case.placed_per_node)
     before = _rss_bytes()
-    _run(engine, engine.infos(specs, WARM_UP if calls is None else calls))
+    _run(engine, engine.infos(templates, WARM_UP if calls is None else calls))
     found = []
     for _ in range(SAMPLES):
-        pods = engine.infos(specs, calls or case.calls)
+        pods = engine.infos(templates, calls or case.calls)
         gc.collect()
         gc.disable()
         try:
@@ -153,7 +190,7 @@ def _run(engine: Engine, pods: Sequence[PodInfo]) -> int:
 
 def _node(number: int) -> Json:
     name = f"node-{number:06d}"
-    labels = {"kubernetes.io/hostname": name, "topology.kubernetes.io/zone": f"zone-{number % ZONES}"}
+    labels = {HOST: name, ZONE: f"zone-{number % ZONES}"}
     amounts = {"cpu": "4", "memory": "32Gi", "pods": "110"}
     return {
         "metadata": {"name": name, "uid": name, "labels": labels},
@@ -161,14 +198,23 @@ def _node(number: int) -> Json:
     }
 
 
-def _spec(*, cpu_millis: int = 1, mebibytes: int = 1, affinity: Json | None = None) -> Json:
+def _spec(*, cpu_millis: int = 1, mebibytes: int = 1, affinity: Json | None = None) -> Template:
     requests = {"cpu": f"{cpu_millis}m", "memory": f"{mebibytes}Mi"}
     spec: Json = {"containers": [{"name": "pause", "image": "pause", "resources": {"requests": requests}}]}
-    return spec | ({"affinity": {"nodeAffinity": affinity}} if affinity else {})
+    return {}, spec | ({"affinity": {"nodeAffinity": affinity}} if affinity else {})
+
+
+def _of_kind(app: str, affinity: str, how: str, topology_key: str) -> Template:
+    """A pod with an affinity term about pods of its own app."""
+    term: Json = {"topologyKey": topology_key, "labelSelector": {"matchLabels": {"app": app}}}
+    if how == _PREFERRED:
+        term = {"weight": 1, "podAffinityTerm": term}
+    _, spec = _spec()
+    return {"app": app}, spec | {"affinity": {affinity: {how: [term]}}}
 
 
 def _terms(**term: Any) -> Json:
-    return {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}
+    return {_REQUIRED: {"nodeSelectorTerms": [term]}}
 
 
 def _in(key: str, *values: str) -> Json:

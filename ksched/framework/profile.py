@@ -417,9 +417,7 @@ class Profile:
             pods = _that_count(pod, others)
             if node is None or not pods or not standing.board.is_feasible(node.slot):
                 continue
-            crowded = node.what_if()
-            crowded.add(pods)
-            status = self.filter_one(standing.state, pod, crowded)
+            status = self._filter_crowded(standing.state, pod, node, pods)
             if status is not None:
                 if not status.is_rejected:
                     return None

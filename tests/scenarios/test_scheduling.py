@@ -11,6 +11,8 @@ from tests.scenarios.api import Api, Object, Refusal, eventually
 from tests.scenarios.conftest import ControlPlane, SandboxPlane
 from tests.scenarios.objects import condition, node, pod, priority_class, service
 
+REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+
 NO_ROOM = "0/2 nodes are available: 2 Insufficient cpu."
 
 
@@ -135,6 +137,43 @@ def test_a_pod_that_cannot_be_spread_waits_for_one_to_go(control_plane: ControlP
         )
         api.delete(first)
         eventually(lambda: "web-1" in api.placements())
+
+
+def test_pods_that_avoid_each_other_wait_for_one_to_go(control_plane: ControlPlane) -> None:
+    api = control_plane.api
+    for name in ("one", "other"):
+        api.create(node(name))
+    alone = {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": {"app": "db"}}}
+    made = [pod(f"db-{number}", affinity={"podAntiAffinity": {REQUIRED: [alone]}}) for number in range(3)]
+    for each in made:
+        each["metadata"]["labels"] = {"app": "db"}
+    first, _ = (api.create(each) for each in made[:2])
+    with control_plane.scheduler():
+        eventually(lambda: sorted(api.placements().values()) == ["one", "other"])
+        last = api.create(made[2])
+        said = eventually(lambda: condition(api.get(last)))
+        assert said["message"].startswith("0/2 nodes are available: 2 node(s) didn't match pod anti-affinity rules.")
+        left = api.placements()["db-0"]
+        api.delete(first)
+        eventually(lambda: api.placements().get("db-2") == left)
+
+
+def test_pods_that_want_to_be_together_are_near_the_first_of_them(control_plane: ControlPlane) -> None:
+    api = control_plane.api
+    for number in range(4):
+        api.create(node(f"node-{number}"))
+    together = {
+        "topologyKey": "kubernetes.io/hostname",
+        "labelSelector": {"matchLabels": {"app": "web"}},
+        "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "default"}},
+    }
+    with control_plane.scheduler():
+        for number in range(5):
+            made = pod(f"web-{number}", affinity={"podAffinity": {REQUIRED: [together]}})
+            made["metadata"]["labels"] = {"app": "web"}
+            api.create(made)
+        placed = eventually(lambda: len(api.placements()) == 5 and api.placements())
+    assert len(set(placed.values())) == 1
 
 
 @pytest.mark.parametrize(
