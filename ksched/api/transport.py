@@ -429,4 +429,7 @@ def _why(error: Exception) -> str:
         return "connection refused: nothing listens there"
     if isinstance(error, socket.gaierror):
         return f"the host name cannot be resolved: {error.strerror}"
-    return f"cannot connect: {(error.strerror if isinstance(error, OSError) else None) or error}"
+    if isinstance(error, ConnectionResetError):
+        return "the server hung up while the connection was being made"
+    said = (error.strerror if isinstance(error, OSError) else None) or str(error) or type(error).__name__
+    return f"cannot connect: {said}"

@@ -19,7 +19,7 @@ from ksched.cache.table import NONZERO_CPU, NONZERO_MEMORY, Amounts, Codes
 from ksched.model.objects import Condition, NodeSelectorTerm, ObjectMeta
 from ksched.model.pod import Affinity, Pod, PodSpec
 from ksched.model.ports import HostPort, host_ports
-from ksched.model.requests import RequestRules, ResourceAmounts, counted_requests, fit_requests
+from ksched.model.requests import RequestRules, ResourceAmounts, counted_requests, fit_requests, negative_quantity
 from ksched.model.selectors import NODE_NAME_FIELD
 
 if TYPE_CHECKING:
@@ -54,6 +54,9 @@ class Shape:
         self.nonzero_cpu = counted.non_zero_milli_cpu
         self.nonzero_memory = counted.non_zero_memory
         self.counted: Mapping[str, int] = by_name(counted.amounts)
+        if min(self.counted.values()) < 0:
+            # No API server takes such a pod. On a node it would make room, and scores that end every pod's cycle.
+            raise negative_quantity(pod)
         booked = [(table.row(name), amount) for name, amount in self.counted.items() if amount]
         booked += [(NONZERO_CPU, self.nonzero_cpu), (NONZERO_MEMORY, self.nonzero_memory)]
         self.rows: Codes = np.array([row for row, _ in booked], dtype=np.int32)
@@ -130,9 +133,9 @@ class Shapes:
         self._encode = msgspec.msgpack.Encoder().encode
 
     def info(self, pod: Pod) -> PodInfo:
-        """A pod with its shape. Raises QuantityError for a pod whose requests cannot be read."""
+        """A pod with its shape. Raises QuantityError for a pod whose requests cannot be read, or are negative."""
         affinity, pinned = without_pins(pod.spec.affinity)
-        key = self._encode((pinned, affinity, _what_matters(pod)))
+        key = self._key((pinned, affinity, _what_matters(pod)))
         shape = self._kept.get(key)
         if shape is None:
             shape = self._kept[key] = Shape(pod, self.rules, self._table)
@@ -141,6 +144,13 @@ class Shapes:
         else:
             self._kept.move_to_end(key)
         return PodInfo(pod, shape, pinned)
+
+    def _key(self, parts: tuple[Any, ...]) -> bytes:
+        try:
+            return self._encode(parts)
+        except OverflowError:
+            # MessagePack has no integers beyond 64 bits; quantities that are written as numbers may be some.
+            return repr(parts).encode()
 
     def kept(self, info: PodInfo) -> PodInfo:
         """A placed pod as it is kept: what is looked at of a pod on a node, sharing with its copies whatever it can.

@@ -355,6 +355,15 @@ def _located(pod: Pod, error: QuantityError) -> QuantityError:
     return error
 
 
+def negative_quantity(pod: Pod) -> QuantityError:
+    """The complaint about a pod that asks for less than nothing, with the path of the first such quantity."""
+    for path, resources in _resource_lists(pod):
+        for name, written in resources.items():
+            if read_quantity(written).sign < 0:
+                return QuantityError(f"{path}[{name}]: expected 0 or more, got {written!r}")
+    return QuantityError("requests: expected 0 or more, got less in sum")
+
+
 def _resource_lists(pod: Pod) -> Iterator[tuple[str, ResourceList]]:
     """All resource lists of `pod` with their paths; containers go by their names."""
     spec, status = pod.spec, pod.status

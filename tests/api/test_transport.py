@@ -516,6 +516,19 @@ async def test_tls_to_a_server_that_has_none() -> None:
 
 
 @on_loop
+async def test_tls_to_a_server_that_hangs_up() -> None:
+    async def talk(conversation: Conversation) -> None:
+        await conversation.reader.read(100)
+
+    async with serving(talk) as server:
+        transport = pool(server.port, ssl_context=ssl.create_default_context())
+        outcome = await ask(transport)
+        await transport.close()
+    assert isinstance(outcome, ConnectionFailed)
+    assert "the server hung up while the connection was being made" in str(outcome)
+
+
+@on_loop
 async def test_new_credentials_are_used_at_once(tmp_path: Path) -> None:
     authority = Authority(tmp_path)
     async with answering(lambda seen: reply(), tls=authority.server_context()) as server:

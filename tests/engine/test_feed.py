@@ -297,6 +297,30 @@ def test_a_waiting_pod_that_becomes_unreadable_leaves_the_queue_and_is_not_lost(
     assert world.place("default/big") == "active"
 
 
+@pytest.mark.parametrize("node_name", [pytest.param("", id="waiting"), pytest.param("small", id="placed by hand")])
+def test_a_pod_that_asks_for_less_than_nothing_takes_and_gives_no_room(
+    world: World, caplog: pytest.LogCaptureFixture, node_name: str
+) -> None:
+    odd = pod("odd").request(cpu="-5Gi")
+    with caplog.at_level(logging.WARNING, "ksched.feed"):
+        world.pod(odd.on(node_name) if node_name else odd)
+    assert "resources.requests[cpu]: expected 0 or more, got '-5Gi'" in caplog.text
+    assert world.cluster.node("small").requested("cpu") == 0
+    world.pod(ONE)
+    world.turn()
+    assert world.place(ONE.build().key) == "assumed", "all other pods go on"
+
+
+def test_a_quantity_written_as_a_number_beyond_64_bits_is_read_like_its_text(world: World) -> None:
+    for name, written in (("number", 10**22), ("text", str(10**22))):
+        odd = pod(name).request(cpu="1").build()
+        odd.spec.containers[0].resources.requests["cpu"] = written
+        world.pod(odd)
+    world.turn()
+    assert world.place("default/number") == world.place("default/text") != "nowhere"
+    assert world.metrics.malformed_objects == {}
+
+
 def test_a_node_whose_new_version_cannot_be_read_stays_as_it_was(world: World) -> None:
     world.feed.put_node(SMALL.capacity(cpu="plenty").build())
     assert world.cluster.node("small").allocatable("cpu") == 2000
