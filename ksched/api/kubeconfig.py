@@ -10,9 +10,11 @@ from __future__ import annotations
 
 import base64
 import binascii
+import logging
 import os
 import ssl
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -236,12 +238,35 @@ async def _load(cluster: dict[str, Any], user: dict[str, Any], at_user: str) -> 
     }
     configuration = Configuration()
     try:
-        await load_kube_config_from_dict(chosen, client_configuration=configuration)
+        with _complaints() as complaints:
+            await load_kube_config_from_dict(chosen, client_configuration=configuration)
     except Exception as error:
         # Whatever an exec plugin or an identity provider does wrong comes out as it is: as any exception.
         field = "exec" if "exec" in user else "auth-provider" if "auth-provider" in user else ""
         raise KubeconfigError(f"{at_user}{'.' if field else ''}{field}: {_plain(error)}") from error
+    if complaints:
+        raise KubeconfigError(f"{at_user}.exec: {complaints[0]}")
     return configuration
+
+
+@contextmanager
+def _complaints() -> Iterator[list[str]]:
+    """What the loader logs as an error about an exec plugin: beside an exception, or instead of one when the plugin's
+    answer has no credentials in it. It is ours to say, once."""
+    said: list[str] = []
+
+    def take(record: logging.LogRecord) -> bool:
+        if record.levelno < logging.ERROR:
+            return True
+        said.append(" ".join(record.getMessage().split()))
+        return False
+
+    logger = logging.getLogger("kubernetes_asyncio.config.kube_config")
+    logger.addFilter(take)
+    try:
+        yield said
+    finally:
+        logger.removeFilter(take)
 
 
 def _authorization(configuration: Any, where: str) -> str:

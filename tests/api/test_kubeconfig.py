@@ -220,6 +220,28 @@ def test_an_exec_plugin_beside_the_kubeconfig(tmp_path: Path) -> None:
     assert load(Kubeconfig(written(tmp_path, document(user=user)))).authorization == "Bearer t1"
 
 
+@pytest.mark.parametrize(
+    ("answer", "complaint"),
+    [
+        pytest.param("hello", "exec: failed to decode process output", id="no JSON"),
+        pytest.param(
+            '{"apiVersion": "client.authentication.k8s.io/v1", "kind": "ExecCredential", "status": {}}',
+            "exec: missing token or clientCertificateData",
+            id="no credentials in it",
+        ),
+    ],
+)
+def test_an_exec_plugin_with_an_odd_answer_is_told_of_once(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, answer: str, complaint: str
+) -> None:
+    user = {
+        "exec": {"apiVersion": "client.authentication.k8s.io/v1", "command": "echo", "args": [answer]},
+    }
+    with pytest.raises(KubeconfigError, match=complaint):
+        load(Kubeconfig(written(tmp_path, document(user=user))))
+    assert caplog.records == []
+
+
 def test_an_address_overrides_the_cluster(tmp_path: Path) -> None:
     path = written(tmp_path, document(user={"token": "t"}))
     access = load(find_access(str(path), master="http://127.0.0.1:8080/"))
