@@ -242,6 +242,85 @@ def normalize_between(columns: Columns) -> Call:
     return lambda: _core.normalize_between(c.raw, c.alive, out, c.n)
 
 
+# -- topology spread
+
+
+@kernel("count_domains")
+def count_domains(columns: Columns) -> Call:
+    """Pods per zone, counted anew."""
+    c = columns
+    domains, counts = _domains(c, 1000)
+    pods = np.ones(c.n, dtype=np.int32)
+    seen = np.zeros(len(counts), dtype=np.uint8)
+    return lambda: _core.count_domains(domains, pods, c.present, counts, seen, len(counts) - 1, c.n)
+
+
+@kernel("judge_domains")
+def judge_domains(columns: Columns) -> Call:
+    """Nodes in zones that have too many."""
+    c, verdicts = columns, np.zeros(columns.n, dtype=np.uint8)
+    domains, counts = _domains(c, 1000)
+    return lambda: _core.judge_domains(domains, counts, 1, verdicts, c.n)
+
+
+@kernel("distinct_domains")
+def distinct_domains(columns: Columns) -> Call:
+    """How many zones have a feasible node."""
+    c = columns
+    domains, counts = _domains(c, 1000)
+    seen = np.zeros(len(counts), dtype=np.uint8)
+
+    def count() -> None:
+        seen.fill(0)
+        _core.distinct_domains(domains, c.alive, seen, len(counts) - 1, c.n)
+
+    return count
+
+
+@kernel("add_spread_scores", "round_sums", "normalize_spread", name="a soft constraint over zones")
+def soft_constraint(columns: Columns) -> Call:
+    """Score, round, and normalise."""
+    c = columns
+    domains, counts = _domains(c, 1000)
+    sums, raw, normal = np.zeros(c.n), np.zeros(c.n, dtype=np.int64), np.zeros(c.n, dtype=np.int64)
+
+    def score() -> None:
+        sums.fill(0)
+        _core.add_spread_scores(domains, counts, False, 1.6, 4.0, sums, c.n)
+        _core.round_sums(sums, c.present, raw, c.n)
+        _core.normalize_spread(raw, c.alive, c.present, normal, c.n)
+
+    return score
+
+
+@kernel(
+    "PodColumn.count_in",
+    "PodColumn.tell",
+    "PodColumn.add",
+    "DomainTally.follow",
+    "DomainTally.add",
+    "move_count",
+    name="a pod comes to a counted node and goes",
+    per_node=False,
+)
+def counted_pod(columns: Columns) -> Call:
+    """A column and its count per zone follow."""
+    c, column, tally = columns, _core.PodColumn(), _core.DomainTally()
+    domains, counts = _domains(c, 1000)
+    having: dict[int, int] = {}
+    for count in counts.tolist():
+        having[count] = having.get(count, 0) + 1
+    tally.follow(domains, c.present, counts, having, len(counts) - 1, c.n, _core.Journal(16))
+    column.count_in(np.zeros(c.n, dtype=np.int32))
+    column.tell([tally])
+
+    def come_and_go() -> None:
+        column.add(0, 1)
+        column.add(0, -1)
+
+    return come_and_go
+
+
 # -- boards
 
 
@@ -346,6 +425,22 @@ def board_hold_out(columns: Columns) -> Call:
         board.take_back(c.slots)
 
     return around
+
+
+@kernel("Board.copy_verdicts", "Sieve.overrule", "Board.extremes_hold", "Board.copy_totals", name="beside a board")
+def beside_a_board(columns: Columns) -> Call:
+    """What a board gives to a pod that others have to be asked about: verdicts, one more filter, totals."""
+    c = columns
+    board, journal = _board(c)
+    board.build(journal)
+
+    def follow() -> None:
+        board.copy_verdicts(c.alive, c.verdicts)
+        c.sieve.overrule(c.small_codes, 1, c.n)
+        board.extremes_hold(c.alive)
+        board.copy_totals(c.totals)
+
+    return follow
 
 
 @kernel("Board.copy_verdicts")
