@@ -28,6 +28,7 @@ from ksched.sandbox.routes import Routes
 _NAMESPACES = ("default", "kube-system", "kube-public", "kube-node-lease")
 _EVENT_SWEEP_SECONDS = 60.0
 _STOP_SECONDS = 5.0
+_STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +159,7 @@ async def serve(options: SandboxOptions, announce: Callable[[str], None] = print
     """Run a sandbox until SIGTERM or SIGINT; `announce` is given one line when it is ready."""
     loop = asyncio.get_running_loop()
     stopped = asyncio.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
+    for number in _STOP_SIGNALS:
         loop.add_signal_handler(number, stopped.set)
     sandbox = Sandbox(options)
     try:
@@ -170,6 +171,9 @@ async def serve(options: SandboxOptions, announce: Callable[[str], None] = print
         await stopped.wait()
     finally:
         await sandbox.stop()
+        # Closing uvloop's loop leaves its handlers, and a process that goes on could not be stopped any more.
+        for number in _STOP_SIGNALS:
+            loop.remove_signal_handler(number)
 
 
 def main(
