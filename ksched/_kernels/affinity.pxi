@@ -45,6 +45,14 @@ def add_affinity_scores(const code[::1] domains, const code[::1] counts, amount 
                 sums[i] += weight * counts[domain]
 
 
+cdef enum:
+    SMALL_SPREAD = 512      # differences up to which each result is computed once instead of once per node
+
+
+cdef inline amount between(amount above, amount spread) noexcept nogil:
+    return <amount>(100.0 * (<double>above / <double>spread))
+
+
 def normalize_between(const amount[::1] raw, const flag[::1] alive, amount[::1] out, Py_ssize_t n):
     """0..100 between the lowest and the highest score of the slots that are alive, all 0 where these are the same.
 
@@ -53,18 +61,25 @@ def normalize_between(const amount[::1] raw, const flag[::1] alive, amount[::1] 
     if n < 0 or raw.shape[0] < n or alive.shape[0] < n or out.shape[0] < n:
         raise ValueError(f"{n} slots asked for, {raw.shape[0]}, {alive.shape[0]} and {out.shape[0]} given")
     cdef Py_ssize_t i
-    cdef amount highest = 0, lowest = 0
-    cdef bint first = True
+    cdef amount highest = INT64_MIN, lowest = INT64_MAX, spread = 0
+    cdef amount scaled[SMALL_SPREAD + 1]
     with nogil:
         for i in range(n):
             if alive[i]:
-                if first or raw[i] > highest:
+                if raw[i] > highest:
                     highest = raw[i]
-                if first or raw[i] < lowest:
+                if raw[i] < lowest:
                     lowest = raw[i]
-                first = False
-        for i in range(n):
-            if alive[i] and highest > lowest:
-                out[i] = <amount>(100.0 * (<double>(raw[i] - lowest) / <double>(highest - lowest)))
-            else:
+        if highest > lowest:
+            spread = highest - lowest
+        if spread == 0:
+            for i in range(n):
                 out[i] = 0
+        elif spread <= SMALL_SPREAD:
+            for i in range(spread + 1):
+                scaled[i] = between(i, spread)
+            for i in range(n):
+                out[i] = scaled[raw[i] - lowest] if alive[i] else 0
+        else:
+            for i in range(n):
+                out[i] = between(raw[i] - lowest, spread) if alive[i] else 0

@@ -10,7 +10,7 @@ cimport cython
 from libc.math cimport fabs, round as c_round, sqrt
 from libc.stdlib cimport calloc, free, malloc, realloc
 
-from ksched._kernels.types cimport INT64_MAX, amount, code, flag, int32_t, int64_t
+from ksched._kernels.types cimport INT64_MAX, INT64_MIN, amount, code, flag, int32_t, int64_t
 
 cdef enum:
     MAX_ASKED = 21
