@@ -14,6 +14,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
@@ -113,12 +114,15 @@ class ChildProcess:
             raise RunFailed(f"{what} ended with code {self.exit_code}:\n{self.last_lines()}")
 
     def stop(self) -> int:
-        """Ask for a clean stop, wait, and return the exit code; what does not stop in time is killed."""
+        """Ask for a clean stop, wait, and return the exit code; what does not stop in time is killed.
+
+        So is what it started and left behind.
+        """
         if self._process.poll() is None:
             self._process.terminate()
-            try:
-                return self._process.wait(STOP_SECONDS)
-            except subprocess.TimeoutExpired:
+            with suppress(subprocess.TimeoutExpired):
+                self._process.wait(STOP_SECONDS)
+            with suppress(ProcessLookupError):  # nothing is left
                 os.killpg(self._process.pid, signal.SIGKILL)
         return self._process.wait()
 

@@ -29,6 +29,23 @@ def test_cpu_time_and_memory_of_a_process_are_seen(tmp_path: Path, program: str)
     finally:
         child.stop()
     assert usage_of([child.pid]) == Usage(0.0, 0, 0)
+    end = time.monotonic() + 20
+    while running_in_session(child.pid):
+        assert time.monotonic() < end, "it left a child behind"
+        time.sleep(0.02)
+
+
+def running_in_session(leader: int) -> list[int]:
+    """The processes of a session that have not ended; nobody may have taken note yet of those that have."""
+    found = []
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            state, _, _, session, *_ = stat.read_text().rpartition(")")[2].split()
+        except (FileNotFoundError, ProcessLookupError):
+            continue
+        if int(session) == leader and state != "Z":
+            found.append(int(stat.parent.name))
+    return found
 
 
 def test_a_loader_does_not_count_its_children(tmp_path: Path) -> None:
