@@ -191,13 +191,20 @@ class FilterStep:
     def one(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> Status | None:
         """The plugin's word on one node, which may be a what-if."""
         if self.plain is not None:
-            return called(self.plugin, "Filter", self.plain.filter, state, pod, node)
+            return self._told(called(self.plugin, "Filter", self.plain.filter, state, pod, node))
         assert self.array is not None
         codes = called(self.plugin, "Filter", self.array.filter_array, state, pod, node.table)
         if codes is None or isinstance(codes, Status):
-            return codes
+            return self._told(codes)
         code = int(codes[node.slot])
         return self.array.explain(state, pod, code) if code else None
+
+    def _told(self, status: Status | None) -> Status | None:
+        """A status as the framework passes it on: a failure with the plugin's name before its words."""
+        if status is None or status.is_rejected or status.code == Code.SUCCESS:
+            return status
+        name = self.plugin.name
+        return Status.error(f'running "{name}" filter plugin: {status.message}').by(name)
 
     def codes(self, filtered: FilteredAll) -> Flags | Codes | Status | None:
         """What the array form says of every slot."""
@@ -210,7 +217,7 @@ class FilterStep:
         if codes is None:
             return 0
         if isinstance(codes, Status):
-            filtered.error = codes.by(plugin.name)
+            filtered.error = self._told(codes)
             return 0
         reject: Callable[[Any, int, int], int] = (
             table.sieve.reject_small if codes.dtype == np.uint8 else table.sieve.reject

@@ -211,7 +211,8 @@ def test_an_error_in_a_filter_fails_the_cycle() -> None:
     here = cluster(AB)
     found = schedule(here, filters("F", lambda info: Status.error(f"{info.name} is broken")))
     assert isinstance(found, Unplaced)
-    assert (found.message, found.reason, found.unschedulable_plugins) == ("a is broken", "SchedulerError", frozenset())
+    assert found.message == 'running "F" filter plugin: a is broken'
+    assert (found.reason, found.unschedulable_plugins) == ("SchedulerError", frozenset())
 
 
 @pytest.mark.parametrize("point", ["pre_filter", "filter", "pre_score", "score", "reserve", "permit"])
