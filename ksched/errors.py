@@ -95,6 +95,10 @@ class SandboxError(KschedError):
     """The embedded API server cannot start or was asked for something that it does not have."""
 
 
+class ClusterTooSmall(SandboxError):
+    """A made-up cluster has no room for all of its pods."""
+
+
 class Refused(SandboxError):
     """A request that the embedded API server refuses; it is answered with a `Status` of these fields.
 

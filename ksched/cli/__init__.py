@@ -2,7 +2,8 @@
 
 Each command is a module of this package that is imported when it is asked for, because the scheduler's imports
 cost more time than `--help` should take. A fault that ksched knows (`errors.KschedError`) ends any command with
-one clear line and exit code 1; wrong usage ends it with 2; a clean stop is 0.
+one clear line and exit code 1; wrong usage ends it with 2; a clean stop is 0, and 130 where Ctrl-C stopped what has
+an end of its own.
 
     run.py        the scheduler against a cluster
     sandbox.py    the embedded API server, in this process
@@ -16,6 +17,7 @@ one clear line and exit code 1; wrong usage ends it with 2; a clean stop is 0.
 from __future__ import annotations
 
 import importlib
+import signal
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
@@ -70,6 +72,9 @@ class Commands(click.Group):
             if ctx.meta.get(VERBOSITY, 0) >= 1:
                 raise
             raise Failure(str(fault)) from fault
+        except KeyboardInterrupt:
+            # Ctrl-C while a command gets ready; once its loop runs, serving.py has handlers of its own.
+            ctx.exit(128 + signal.SIGINT)
 
 
 @click.group(
@@ -82,6 +87,6 @@ def cli() -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
-    """Run the command line and exit: 0 after a clean stop, 1 after a failure, 2 for wrong usage."""
+    """Run the command line and exit: 0 after a clean stop, 1 after a failure, 2 for wrong usage, 130 for Ctrl-C."""
     cli.main(args=None if arguments is None else list(arguments), prog_name="ksched")
     raise AssertionError("click's main exits")  # it is declared to return

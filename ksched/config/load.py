@@ -45,7 +45,10 @@ def load(path: Path, gates: FeatureGates) -> Configuration:
         raise ConfigurationError(
             f"{path}: expected UTF-8 text, got byte 0x{data[error.start]:02x} at {error.start}"
         ) from error
-    return parse(text, gates)
+    try:
+        return parse(text, gates)
+    except ConfigurationError as error:
+        raise ConfigurationError(f"{path}: {error}") from error
 
 
 def parse(text: str, gates: FeatureGates) -> Configuration:

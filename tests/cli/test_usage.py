@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -60,6 +61,12 @@ def test_version_says_whose_behaviour_it_is(typed: Typed) -> None:
             "Invalid value for --unschedulable: must be at most --pods, 3, got 4",
             id="more pods that cannot fit than pods",
         ),
+        pytest.param(
+            ["demo", "--json", "/nowhere/report.json"],
+            "Invalid value for '--json': /nowhere/report.json: there is no folder /nowhere",
+            id="a report in a folder that is not there",
+        ),
+        pytest.param(["demo", "--json", "/"], "'/' is a directory", id="a report that is a folder"),
         pytest.param(["demo", "--trace", "borg", "."], "'borg' is not 'alibaba'", id="a trace that is not known"),
         pytest.param(["demo", "--trace", "alibaba", "/nowhere"], "'/nowhere' does not exist", id="no such folder"),
         pytest.param(
@@ -86,6 +93,11 @@ def test_wrong_usage_is_told_and_exits_2(typed: Typed, words: list[str], said: s
             id="a configuration of another kind",
         ),
         pytest.param(
+            ["run", "--config", "{}/empty.yaml"],
+            "{}/empty.yaml: Object 'Kind' is missing in ''",
+            id="an empty configuration",
+        ),
+        pytest.param(
             ["run", "--config", "{}/extended.yaml"],
             "extenders: ksched has none yet, expected no entry, got 1",
             id="extenders",
@@ -99,7 +111,9 @@ def test_wrong_usage_is_told_and_exits_2(typed: Typed, words: list[str], said: s
             id="a server that is not there",
         ),
         pytest.param(
-            ["demo", "--trace", "alibaba", "{}"], "openb_node_list_all_node.csv: cannot be read", id="no trace there"
+            ["demo", "--trace", "alibaba", "{}"],
+            "{}: expected the files openb_node_list_all_node.csv and openb_pod_list_default.csv, no ",
+            id="no trace there",
         ),
         pytest.param(
             ["sandbox", "--kubeconfig-out", "{}/bad.yaml/kubeconfig"],
@@ -115,6 +129,7 @@ def test_a_failure_is_one_line_and_exits_1(
     (tmp_path / "bad.yaml").write_text(
         "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguratio\n", encoding="utf-8"
     )
+    (tmp_path / "empty.yaml").touch()
     (tmp_path / "extended.yaml").write_text(
         "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
         "extenders: [{urlPrefix: 'http://extender.example', filterVerb: filter}]\n",
@@ -126,6 +141,23 @@ def test_a_failure_is_one_line_and_exits_1(
     assert len(lines) == 1
     assert said.replace("{}", str(tmp_path)) in lines[0]
     assert "Traceback" not in result.stderr
+
+
+def test_a_demo_that_is_too_large_for_its_nodes_says_what_would_fit(typed: Typed) -> None:
+    result = typed("demo", "--pods", 6000, "--nodes", 50)
+    assert result.exit_code == 2
+    assert re.search(
+        r"6,000 pods are too many for 50 nodes, which have room for \d,\d{3}; use more --nodes or fewer --pods",
+        result.stderr,
+    )
+
+
+def test_ctrl_c_before_a_demo_has_begun_exits_130(typed: Typed, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*arguments: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("ksched.cli.demo.made_up", interrupted)
+    assert typed("demo").exit_code == 130
 
 
 def test_a_traceback_comes_with_verbosity(typed: Typed) -> None:

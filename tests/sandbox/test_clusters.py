@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ksched.errors import SandboxError
+from ksched.errors import ClusterTooSmall, SandboxError
 from ksched.model.node import Node
 from ksched.model.pod import Pod
 from ksched.model.ports import host_ports
@@ -198,7 +198,11 @@ def test_pool_sizes_add_up(nodes: int) -> None:
     [
         pytest.param(5, cluster(3, 1), 6, r"expected 0 to 5 \(all pods\), got 6", id="more than all cannot fit"),
         pytest.param(
-            5000, cluster(3, 1), 0, "5000 pods are too many for 3 nodes", id="more pods than the nodes can hold"
+            5000,
+            cluster(3, 1),
+            0,
+            "5,000 pods are too many for 3 nodes, which have room for",
+            id="more pods than the nodes can hold",
         ),
         pytest.param(
             5, [node("a")], 0, "node a: label example.com/pool: expected one of general", id="nodes without pools"
@@ -209,6 +213,17 @@ def test_pool_sizes_add_up(nodes: int) -> None:
 def test_workload_that_is_impossible(pods: int, nodes: list[Json], unschedulable: int, text: str) -> None:
     with pytest.raises(SandboxError, match=text):
         workload(pods, nodes, 1, unschedulable)
+
+
+@pytest.mark.parametrize("nodes", [1, 3, 50])
+def test_a_cluster_that_is_too_small_has_room_for_as_many_pods_as_it_says(nodes: int) -> None:
+    made = cluster(nodes, 1)
+    with pytest.raises(ClusterTooSmall) as raised:
+        workload(6000, made, 1, 5)
+    room = int(str(raised.value).rpartition(" ")[2].replace(",", ""))
+    assert len(workload(room, made, 1, 5).pods) == room > 5
+    with pytest.raises(ClusterTooSmall):
+        workload(room * 11 // 10, made, 1, 5)
 
 
 # ---- the argument itself
@@ -322,8 +337,20 @@ def test_trace_without_a_column(tmp_path: Path) -> None:
 
 
 def test_trace_that_is_not_there(tmp_path: Path) -> None:
-    with pytest.raises(SandboxError, match=r"cannot be read: .*No such file"):
+    trace(tmp_path)
+    (tmp_path / POD_FILE).unlink()
+    with pytest.raises(SandboxError) as raised:
         alibaba(tmp_path)
+    assert str(raised.value) == f"{tmp_path}: expected the files {NODE_FILE} and {POD_FILE}, no {POD_FILE} there"
+
+
+def test_trace_that_is_no_file(tmp_path: Path) -> None:
+    trace(tmp_path)
+    (tmp_path / POD_FILE).unlink()
+    (tmp_path / POD_FILE).mkdir()
+    with pytest.raises(SandboxError) as raised:
+        alibaba(tmp_path)
+    assert str(raised.value) == f"{tmp_path / POD_FILE}: cannot be read: Is a directory"
 
 
 @pytest.mark.skipif(not TRACE.is_dir(), reason=f"the trace is not at {TRACE}")

@@ -10,7 +10,7 @@ report.py    what came of it, judged and written
 
 from __future__ import annotations
 
-import asyncio
+import os
 from pathlib import Path
 
 import click
@@ -22,18 +22,19 @@ from ksched.cli.demo.report import Report
 from ksched.cli.demo.screen import Screen
 from ksched.cli.demo.story import Settings, demonstrate
 from ksched.cli.options import verbosity_option
-from ksched.cli.serving import run_until_stopped
+from ksched.cli.serving import Stop, run_until_stopped
+from ksched.errors import ClusterTooSmall
 
 _HELP = """Schedule a made-up cluster on this machine, and report.
 
 Starts an embedded API server and a scheduler, each a process of its own, creates nodes of several pools and pods of
 several shapes over HTTP, and shows how they are scheduled. Some pods cannot fit, by construction; all others must be
 bound, each once, and no node may be given more than it has: this is checked at the server, and the exit code is 1 if
-it is not so.
+it is not so. Ctrl-C before the end makes it 130.
 
 \b
 Examples:
-  ksched demo                                       a small cluster, half a minute
+  ksched demo                                       a small cluster, a few seconds
   ksched demo --nodes 5000 --pods 10000             a large one
   ksched demo --tls --unschedulable 20 --seed 7     over HTTPS, with more pods that cannot fit
   ksched demo --json report.json                    with a report for machines
@@ -43,6 +44,17 @@ Examples:
 docs/demo.md describes the report."""
 
 TRACES = ("alibaba",)
+
+
+def _writable(ctx: click.Context, parameter: click.Parameter, path: Path | None) -> Path | None:
+    """Refuse a file that cannot be made, before minutes go into what is to be written there."""
+    if path is not None and not path.exists():
+        folder = path.parent
+        if not folder.is_dir():
+            raise click.BadParameter(f"{path}: there is no folder {folder}")
+        if not os.access(folder, os.W_OK | os.X_OK):
+            raise click.BadParameter(f"{path}: folder {folder} is not writable")
+    return path
 
 
 @click.command("demo", help=_HELP)
@@ -61,7 +73,14 @@ TRACES = ("alibaba",)
 )
 @click.option("--backlog", is_flag=True, help="Create all pods first, and start the scheduler then.")
 @click.option("--tls", is_flag=True, help="Speak HTTPS between all of them.")
-@click.option("--json", "json_path", metavar="FILE", type=click.Path(path_type=Path), help="Write the report here too.")
+@click.option(
+    "--json",
+    "json_path",
+    metavar="FILE",
+    type=click.Path(dir_okay=False, writable=True, path_type=Path),
+    callback=_writable,
+    help="Write the report here too.",
+)
 @click.option("--keep", is_flag=True, help="Leave everything running after the summary, until Ctrl-C.")
 @click.option(
     "--log-dir",
@@ -95,14 +114,17 @@ def command(
         raise click.BadParameter(f"must be at most --pods, {pods}, got {unschedulable}", param_hint="--unschedulable")
     else:
         click.echo(f"making up {nodes:,} nodes and {pods:,} pods, of which {unschedulable} cannot fit (seed {seed})")
-        plan = made_up(nodes, pods, seed, unschedulable)
+        try:
+            plan = made_up(nodes, pods, seed, unschedulable)
+        except ClusterTooSmall as fault:
+            raise click.UsageError(f"{fault}; use more --nodes or fewer --pods") from fault
     settings = Settings(
         seed=seed, tls=tls, backlog=backlog, keep=keep, log_dir=log_dir, scheduler_flags=(f"--v={verbosity}",)
     )
     ctx.exit(run_until_stopped(lambda stop: show(plan, settings, json_path, stop)))
 
 
-async def show(plan: Plan, settings: Settings, json_path: Path | None, stop: asyncio.Event) -> int:
+async def show(plan: Plan, settings: Settings, json_path: Path | None, stop: Stop) -> int:
     """Run the demo with a display, and return its exit code."""
     console = Console()
     failed = False
@@ -121,7 +143,7 @@ async def show(plan: Plan, settings: Settings, json_path: Path | None, stop: asy
         complete = await demonstrate(plan, settings, screen, stop, finished)
     if not complete:
         console.print("stopped before the end", style="yellow")
-        return 1
+        return stop.exit_code
     return 1 if failed else 0
 
 

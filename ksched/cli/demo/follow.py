@@ -19,7 +19,7 @@ from ksched.cli.processes import KschedProcess
 from ksched.sandbox.audit import Amounts
 
 MEASURE_SECONDS = 1.0
-"""Time between two questions for latencies: the server sorts all of them to answer."""
+"""Time between two questions for latencies and the rate: the server sorts all of them to answer."""
 
 PAGE = 500
 """Pods in one page of a list, as kubectl asks."""
@@ -56,7 +56,6 @@ class Follower:
         self._screen = screen
         self._placed = 0
         self._taken: dict[str, Amounts] = {pool: {} for pool in plan.room}
-        self._placed_before = 0
         self._measured = time.monotonic()
 
     async def look(self, scheduler: KschedProcess | None) -> int:
@@ -68,10 +67,11 @@ class Follower:
         state = self._screen.state
         now = time.monotonic()
         if now - self._measured >= MEASURE_SECONDS:
-            latency = (await self.server.get("/sandbox/timeline"))["latency_seconds"] or {}
+            timeline = await self.server.get("/sandbox/timeline")
+            latency = timeline["latency_seconds"] or {}
             state.latency_p50, state.latency_p99 = latency.get("p50"), latency.get("p99")
-            state.pods_per_second = (self._placed - self._placed_before) / (now - self._measured)
-            self._measured, self._placed_before = now, self._placed
+            state.pods_per_second = timeline["pods_per_second"]
+            self._measured = now
         state.bound = self._placed
         state.utilization = self.utilization()
         if scheduler is not None:

@@ -185,7 +185,11 @@ class Report:
         if self.cannot_fit is None:
             self._show_reasons(console)
             return
-        console.print(f"{_pods(len(self.cannot_fit))} cannot fit by construction; pending at the end:")
+        if self.cannot_fit:
+            left = "pending at the end:" if self.pending else "none is pending at the end"
+            console.print(f"{_pods(len(self.cannot_fit))} cannot fit by construction; {left}")
+        elif self.pending:
+            console.print(f"{_pods(len(self.pending))} pending at the end:")
         for pod in self.pending[:SHOWN_PENDING]:
             _print(console, f"  {pod.key} ({self.cannot_fit.get(pod.key, 'should fit')})")
             _print(console, f"      {pod.message or 'no reason given'}")

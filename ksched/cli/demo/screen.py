@@ -32,8 +32,8 @@ class State:
     bound: int = 0
     told: int = 0
     """Pending pods whose condition says why; known at the end only."""
-    pods_per_second: float = 0.0
-    """Binds since the last look."""
+    pods_per_second: float | None = None
+    """Bound pods by the seconds from the first create to the last bind so far: what the summary tells of all."""
     latency_p50: float | None = None
     latency_p99: float | None = None
     scheduler_cpu_seconds: float = 0.0
@@ -93,7 +93,7 @@ class Screen:
         if state.created == 0:
             return text + f"{state.nodes:,}/{state.nodes_total:,} nodes"
         text += f"{state.created:,}/{state.pods_total:,} pods created, {state.bound:,} bound, {state.waiting:,} waiting"
-        text += f", {state.pods_per_second:,.0f} pods/s"
+        text += "".join(f", {rate}" for rate in self._rate())
         if state.latency_p50 is not None and state.latency_p99 is not None:
             text += f", latency p50 {state.latency_p50:.3f} s p99 {state.latency_p99:.3f} s"
         return text
@@ -112,11 +112,15 @@ class Screen:
         grid.add_row("pods bound", _bar(state.bound, state.pods_total), f"{state.bound:,}/{state.pods_total:,}")
         grid.add_row("waiting", _bar(state.waiting, state.pods_total), f"{state.waiting:,}")
         figures = Table.grid(padding=(0, 3))
-        figures.add_row(f"{state.pods_per_second:,.0f} pods/s", *self._latency(), *self._cost())
+        figures.add_row(*self._rate(), *self._latency(), *self._cost())
         parts: list[RenderableType] = [Text(f"ksched demo: {state.step}", style="bold cyan"), grid, figures]
         if state.utilization:
             parts.append(self._pools())
         return Group(*parts)
+
+    def _rate(self) -> list[str]:
+        rate = self.state.pods_per_second
+        return [] if rate is None else [f"{rate:,.0f} pods/s since the first create"]
 
     def _latency(self) -> list[str]:
         state = self.state

@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
-from ksched.errors import SandboxError
+from ksched.errors import ClusterTooSmall, SandboxError
 from ksched.model.quantity import millis, units
 from ksched.sandbox.clusters.nodes import GENERATION_LABEL, GPU, POOL_LABEL, POOLS, SPOT_TAINT, ZONES
 from ksched.sandbox.clusters.room import Ground
@@ -189,23 +189,41 @@ APPLICATIONS: Final[Mapping[str, tuple[Application, ...]]] = {
 def workload(pods: int, nodes: Sequence[Json], seed: int, unschedulable: int) -> Workload:
     """`pods` pods for the nodes of `nodes.cluster`, of which exactly `unschedulable` cannot fit.
 
-    Raises SandboxError where the nodes are too few for so many pods.
+    Raises ClusterTooSmall where the nodes are too few for so many pods, and says how many they have room for.
     """
     if not 0 <= unschedulable <= pods:
         raise SandboxError(f"unschedulable pods: expected 0 to {pods} (all pods), got {unschedulable}")
     rng = random.Random(f"pods {seed}")
     by_pool = _nodes_by_pool(nodes)
-    groups: list[Group] = []
-    for pool, count in _pods_of_pools(pods - unschedulable, by_pool).items():
-        groups.extend(_pool_groups(pool, count, by_pool, groups, rng))
-    too_full = Ground(nodes).doubts(_copies(groups))
-    if too_full:
-        raise SandboxError(f"{pods} pods are too many for {len(nodes)} nodes: {too_full[0]}")
+    ground = Ground(nodes)
+    groups = _groups(pods - unschedulable, by_pool, rng)
+    if ground.doubts(_copies(groups)):
+        most = unschedulable + _most_that_fit(pods - unschedulable, by_pool, ground, seed)
+        raise ClusterTooSmall(f"{pods:,} pods are too many for {len(nodes):,} nodes, which have room for {most:,}")
     made = [_pod(group, index) for group in groups for index in range(group.pods)]
     impossible = _impossible(unschedulable, nodes)
     made.extend(pod for pod, _ in impossible)
     rng.shuffle(made)
     return Workload(_priority_classes(), made, {pod["metadata"]["name"]: reason for pod, reason in impossible})
+
+
+def _groups(pods: int, by_pool: Mapping[str, Sequence[Json]], rng: random.Random) -> list[Group]:
+    groups: list[Group] = []
+    for pool, count in _pods_of_pools(pods, by_pool).items():
+        groups.extend(_pool_groups(pool, count, by_pool, groups, rng))
+    return groups
+
+
+def _most_that_fit(too_many: int, by_pool: Mapping[str, Sequence[Json]], ground: Ground, seed: int) -> int:
+    """A number of pods that `workload` can make of this seed, and a hundredth more may be too many."""
+    fits = 0
+    while too_many - fits > max(1, fits // 100):
+        tried = (fits + too_many) // 2
+        if ground.doubts(_copies(_groups(tried, by_pool, random.Random(f"pods {seed}")))):
+            too_many = tried
+        else:
+            fits = tried
+    return fits
 
 
 def _priority_classes() -> list[Json]:

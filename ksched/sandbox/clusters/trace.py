@@ -32,6 +32,11 @@ def alibaba(directory: str | Path) -> tuple[list[Json], list[Json]]:
     Raises SandboxError naming file, line and column of what cannot be used.
     """
     folder = Path(directory)
+    absent = [name for name in (NODE_FILE, POD_FILE) if not (folder / name).exists()]
+    if absent:
+        raise SandboxError(
+            f"{folder}: expected the files {NODE_FILE} and {POD_FILE}, no {' and no '.join(absent)} there"
+        )
     nodes = [_node(row) for row in _rows(folder / NODE_FILE, _NODE_COLUMNS)]
     pods = [_pod(row) for row in _rows(folder / POD_FILE, _POD_COLUMNS)]
     return nodes, pods
@@ -84,7 +89,9 @@ def _rows(path: Path, columns: tuple[str, ...]) -> Iterator[_Row]:
                     raise row.wrong(columns[0], "a name that is not on an earlier line")
                 seen.add(name)
                 yield row
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
+    except OSError as error:
+        raise SandboxError(f"{path}: cannot be read: {error.strerror}") from error
+    except (UnicodeDecodeError, csv.Error) as error:
         raise SandboxError(f"{path}: cannot be read: {error}") from error
 
 

@@ -139,6 +139,22 @@ def test_summary_names_the_pods_that_cannot_fit_and_why() -> None:
     assert "FAILED" not in text
 
 
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        pytest.param({"cannot_fit": {}, "pending": [], "pods": 2}, [], id="no pod that cannot fit, none pending"),
+        pytest.param({"cannot_fit": {}}, ["1 pod pending at the end:"], id="one that fits is pending"),
+        pytest.param(
+            {"pending": [], "pods": 2},
+            ["1 pod cannot fit by construction; none is pending at the end"],
+            id="one that cannot fit is not pending",
+        ),
+    ],
+)
+def test_summary_says_who_is_pending_only_where_there_is_somebody(changed: dict[str, Any], said: list[str]) -> None:
+    assert [line for line in shown(report(**changed)).splitlines() if "at the end" in line] == said
+
+
 def test_summary_of_a_recorded_cluster_groups_by_reason() -> None:
     pending = [Pending("default", f"p{number}", "Unschedulable", MESSAGE) for number in range(3)]
     text = shown(report(cannot_fit=None, pods=5, pending=pending))

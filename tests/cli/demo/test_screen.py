@@ -31,7 +31,8 @@ def test_without_a_terminal_there_is_a_line_now_and_then(monkeypatch: pytest.Mon
         screen.tick()
     (line,) = out.getvalue().splitlines()
     assert line.endswith(
-        "scheduling: 900/1,000 pods created, 650 bound, 250 waiting, 1,234 pods/s, latency p50 0.010 s p99 0.250 s"
+        "scheduling: 900/1,000 pods created, 650 bound, 250 waiting, 1,234 pods/s since the first create,"
+        " latency p50 0.010 s p99 0.250 s"
     )
 
 
@@ -52,6 +53,14 @@ def test_on_a_terminal_there_is_a_table_that_goes_away() -> None:
         screen.end()
         screen.say("another")
     text = out.getvalue()
-    for piece in ("650/1,000", "1,234 pods/s", "latency p50 10 ms", "p99 250 ms", "80 MiB", "nvidia.com/gpu", " 90 %"):
+    for piece in (
+        "650/1,000",
+        "1,234 pods/s since",
+        "latency p50 10 ms",
+        "p99 250 ms",
+        "80 MiB",
+        "nvidia.com/gpu",
+        " 90 %",
+    ):
         assert piece in text
     assert "another" in text
