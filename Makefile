@@ -79,8 +79,10 @@ $(VENV)/.installed: pyproject.toml
 # Installing builds it too, so a first build is often there already. Otherwise all of it is built anew, also when only setup.py with
 # its compiler options has changed, of which Cython takes no notice.
 $(NATIVE): $(NATIVE_SOURCES) | $(VENV)/.installed
-	test -e $@ && test -z "$$(find $(NATIVE_SOURCES) -newer $@)" \
-	    || CYTHON_FORCE_REGEN=1 $(RUN) setup.py --quiet build_ext --inplace --force
+	@if ! test -e $@ || test -n "$$(find $(NATIVE_SOURCES) -newer $@)"; then \
+	    echo 'building $@'; \
+	    CYTHON_FORCE_REGEN=1 $(RUN) setup.py --quiet build_ext --inplace --force; \
+	fi
 	@touch $@
 
 # A copy of the package, because the native module is built in place and the checked one must not take the other's.
