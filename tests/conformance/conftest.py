@@ -62,7 +62,7 @@ def measured_dir(request: pytest.FixtureRequest) -> Path:
 
 @pytest.fixture(scope="session")
 def record_measured(request: pytest.FixtureRequest) -> Callable[[Mapping[str, Any]], None]:
-    """Puts the result of a measured file into the report: a mapping of file, subject, cases, exact and differences."""
+    """Puts the result of a measured file into the report: a mapping as a `Tally` makes it."""
     return request.config.stash[REPORT].add_measured
 
 

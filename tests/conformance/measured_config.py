@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -22,10 +23,10 @@ from ksched.config.types import Configuration
 from ksched.config.validation import problems_of
 from ksched.config.write import configuration_as_written
 from ksched.errors import ConfigurationError
+from tests.conformance.tally import Tally
 
 FILE = "config/cases.jsonl"
 SUBJECT = "configuration: decoding, defaults, validation and the expansion of plugins"
-SHOWN = 5
 
 IN_TREE = {
     name: frozenset(points.split())
@@ -60,21 +61,11 @@ IN_TREE = {
 
 def replay(path: Path) -> dict[str, Any]:
     """How many of the cases in the file at `path` come out exactly, and the first that do not."""
-    differences: list[dict[str, Any]] = []
-    cases = 0
+    tally = Tally(FILE, SUBJECT)
     for line in path.read_text().splitlines():
         case = json.loads(line)
-        cases += 1
-        difference = next(differences_of(case), None)
-        if difference is not None:
-            differences.append({"case": case["name"], **difference})
-    return {
-        "file": FILE,
-        "subject": SUBJECT,
-        "cases": cases,
-        "exact": cases - len(differences),
-        "differences": differences[:SHOWN],
-    }
+        tally.compare(case["name"], islice(differences_of(case), 1))
+    return tally.result()
 
 
 def differences_of(case: Mapping[str, Any]) -> Iterator[dict[str, Any]]:

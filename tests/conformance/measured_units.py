@@ -42,8 +42,7 @@ from ksched.model.selectors import (
     tolerates,
 )
 from ksched.queue.backoff import duration, expiry
-
-SHOWN = 5
+from tests.conformance.tally import Tally
 
 Case = Mapping[str, Any]
 Answers = dict[str, Any]
@@ -69,22 +68,11 @@ class Unit(NamedTuple):
 def replay(path: Path) -> dict[str, Any]:
     """How many of the cases in the file at `path` come out exactly, and the first that do not."""
     unit = UNITS[path.stem]
-    differences: list[dict[str, Any]] = []
-    cases = different = 0
+    tally = Tally(f"units/{path.name}", unit.subject)
     for number, line in enumerate(path.read_text().splitlines(), 1):
         case = json.loads(line)
-        cases += 1
-        found = list(_differences(unit.expected(case), unit.answers(case)))
-        different += bool(found)
-        if len(differences) < SHOWN:
-            differences += [{"case": f"line {number}", **difference} for difference in found]
-    return {
-        "file": f"units/{path.name}",
-        "subject": unit.subject,
-        "cases": cases,
-        "exact": cases - different,
-        "differences": differences[:SHOWN],
-    }
+        tally.compare(f"line {number}", _differences(unit.expected(case), unit.answers(case)))
+    return tally.result()
 
 
 def _differences(expected: Answers, got: Answers) -> Iterator[dict[str, Any]]:

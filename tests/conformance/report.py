@@ -113,7 +113,7 @@ class Report:
     measured_files: dict[str, Mapping[str, Any]] = field(default_factory=dict)
 
     def add_measured(self, result: Mapping[str, Any]) -> None:
-        """Note how a measured file went: `file`, `subject`, `cases`, `exact`, `differences`."""
+        """Note how a measured file went: the result of a `Tally`."""
         self.measured_files[result["file"]] = result
 
     def as_json(self) -> dict[str, Any]:
@@ -127,9 +127,12 @@ class Report:
             "families": families,
             "measuredFiles": {
                 name: {
-                    "subject": result.get("subject", ""),
+                    "subject": result["subject"],
                     "cases": result["cases"],
                     "exact": result["exact"],
+                    "leftOut": result["leftOut"],
+                    "different": result["different"],
+                    "known": result["known"],
                     "firstDifferences": list(result["differences"]),
                 }
                 for name, result in sorted(self.measured_files.items())
@@ -153,9 +156,12 @@ class Report:
             if family.totals_unseen:
                 yield f"    {family.totals_unseen} totals not compared: the vector has no scores of single plugins"
         if self.measured_files:
-            yield f"{'measured file':40}{'cases':>7}{'exact':>7}"
+            yield f"{'measured file':40}{'cases':>7}{'exact':>7}{'left out':>10}{'different':>11}  left out for"
         for name, result in sorted(self.measured_files.items()):
-            yield f"{name:40}{result['cases']:7}{result['exact']:7}"
+            left_out = sum(result["leftOut"].values())
+            counts = f"{result['cases']:7}{result['exact']:7}{left_out:10}{result['different']:11}"
+            reasons = ", ".join(f"{why} {count}" for why, count in result["leftOut"].items())
+            yield f"{name:40}{counts}  {reasons}".rstrip()
             yield from (f"    {shown(difference)}" for difference in list(result["differences"])[:MOST_PRINTED])
 
 

@@ -13,6 +13,7 @@ from ksched.testing import node, pod
 from tests.conformance.cases import VectorError, families, read_cases
 from tests.conformance.replay import replay_family
 from tests.conformance.report import FamilyReport, Report
+from tests.conformance.tally import Tally
 
 NAMESPACE = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "default"}}
 TAINTED = {
@@ -158,7 +159,11 @@ def test_a_file_that_is_no_vector_is_named_with_the_line(tmp_path: Path, line: s
 def test_the_report_has_its_documented_shape(tmp_path: Path) -> None:
     report = Report("native", tmp_path, tmp_path)
     report.families["made-up"] = replayed(tmp_path, case())
-    report.add_measured({"file": "units/x.jsonl", "subject": "x", "cases": 2, "exact": 1, "differences": [{"case": 1}]})
+    tally = Tally("units/x.jsonl", "x")
+    tally.compare("a", [])
+    tally.compare("b", [{"what": "sum"}])
+    tally.leave_out("volumes")
+    report.add_measured(tally.result())
     path = tmp_path / "report.json"
     report.write(path)
     written = json.loads(path.read_text())
@@ -177,14 +182,17 @@ def test_the_report_has_its_documented_shape(tmp_path: Path) -> None:
     }
     assert written["measuredFiles"]["units/x.jsonl"] == {
         "subject": "x",
-        "cases": 2,
+        "cases": 3,
         "exact": 1,
-        "firstDifferences": [{"case": 1}],
+        "leftOut": {"volumes": 1},
+        "different": 1,
+        "known": {},
+        "firstDifferences": [{"case": "b", "what": "sum"}],
     }
     assert [line.split()[0] for line in report.lines()] == [
         "family",
         "made-up",
         "measured",
         "units/x.jsonl",
-        '{"case":1}',
+        '{"case":"b","what":"sum"}',
     ]

@@ -1,22 +1,14 @@
-"""What may help a pod that InterPodAffinity turned down: by hand, and as it was measured from kube-scheduler."""
+"""What may help a pod that InterPodAffinity turned down. The measured cases are in `tests.conformance`."""
 
 from __future__ import annotations
 
-import gzip
-import json
-from pathlib import Path
 from typing import Any
 
-import msgspec
 import pytest
 
 from ksched.cache.cluster import Cluster
-from ksched.model.node import Node
-from ksched.model.pod import Pod
 from ksched.queue.affinity_hints import node_may_help, pod_may_help
 from ksched.testing import NodeBuilder, PodBuilder, node, pod
-
-MEASURED = Path(__file__).parents[3] / "shared" / "measured" / "hints" / "InterPodAffinity.jsonl.gz"
 
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 
@@ -97,22 +89,3 @@ A, B, NONE = node("n").label(zone="a"), node("n").label(zone="b"), node("n")
 def test_nodes(waiting: PodBuilder, old: NodeBuilder | None, new: NodeBuilder, helps: bool) -> None:
     info = Cluster(max_nodes=64).shapes.info(waiting.build())
     assert node_may_help(info, old and old.build(), new.build()) is helps
-
-
-@pytest.mark.skipif(not MEASURED.exists(), reason=f"no measured hints in {MEASURED}")
-def test_hints_are_as_measured() -> None:
-    wrong, compared = [], 0
-    shapes = Cluster(max_nodes=64).shapes
-    with gzip.open(MEASURED) as lines:
-        for case in map(json.loads, lines):
-            hinted = any(answer["hasFn"] for answer in case["expected"]["answers"])
-            if case["description"] == "object of a wrong type" or not hinted:
-                continue
-            waiting = msgspec.convert(case["pod"], Pod)
-            kind, hint = (Node, node_may_help) if case["event"]["resource"] == "Node" else (Pod, pod_may_help)
-            old, new = (msgspec.convert(case[which], kind | None) for which in ("oldObj", "newObj"))
-            compared += 1
-            if hint(shapes.info(waiting), old, new) != (case["expected"]["result"] == "Queue"):
-                wrong.append(case["name"])
-    assert wrong == []
-    assert compared > 180

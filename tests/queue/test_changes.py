@@ -1,4 +1,4 @@
-"""Which events an update amounts to. The measured cases are in `test_measured`; these are the rules, one by one."""
+"""Which events an update amounts to. The measured cases are in `tests.conformance`; these are the rules, one by one."""
 
 from __future__ import annotations
 

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
-import json
-from pathlib import Path
-
 import pytest
 
 from ksched.cache.cluster import Cluster
@@ -14,9 +10,6 @@ from ksched.queue import events
 from ksched.queue.events import ClusterEvent, event
 from ksched.queue.registrations import EVENTS, Registration, Registrations
 from ksched.testing import PodBuilder, pod
-from tests.queue.measured import ACTIONS
-
-MEASURED = Path(__file__).parents[3] / "shared" / "measured" / "hints" / "registered-events.jsonl.gz"
 
 NODE_UPDATE = event(events.NODE, events.UPDATE_NODE_LABEL)
 
@@ -75,20 +68,6 @@ def test_hints(plugin: str, waiting: PodBuilder, old: PodBuilder, new: PodBuilde
     assert hint is not None
     before: Pod = old.build()
     assert hint(shapes.info(waiting.build()), before, new.build()) is helps
-
-
-@pytest.mark.skipif(not MEASURED.exists(), reason=f"no measured registrations in {MEASURED}")
-def test_in_tree_plugins_register_what_upstream_does() -> None:
-    with gzip.open(MEASURED) as lines:
-        default = json.loads(next(lines))
-    measured = {
-        said["plugin"]: {
-            (entry["resource"], sum(ACTIONS[action] for action in entry["actions"])) for entry in said["events"]
-        }
-        for said in default["expected"]["plugins"]
-    }
-    ours = {name: {(entry.resource, entry.actions) for entry in entries} for name, entries in EVENTS.items() if entries}
-    assert {name: measured[name] for name in ours} == ours
 
 
 def test_what_is_told_is_remembered_by_kind_of_event() -> None:

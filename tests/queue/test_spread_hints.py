@@ -1,22 +1,14 @@
-"""What may help a pod that could not be spread: each hint as it was measured from kube-scheduler, and a few by hand."""
+"""What may help a pod that could not be spread, rule by rule. The measured cases are in `tests.conformance`."""
 
 from __future__ import annotations
 
-import gzip
-import json
-from pathlib import Path
 from typing import Any
 
-import msgspec
 import pytest
 
 from ksched.cache.cluster import Cluster
-from ksched.model.node import Node
-from ksched.model.pod import Pod
 from ksched.queue.spread_hints import node_may_help, pod_may_help
-from ksched.testing import PodBuilder, pod
-
-MEASURED = Path(__file__).parents[3] / "shared" / "measured" / "hints" / "PodTopologySpread.jsonl.gz"
+from ksched.testing import NodeBuilder, PodBuilder, node, pod
 
 WEB = {"matchLabels": {"app": "web"}}
 
@@ -57,23 +49,24 @@ def test_pods(waiting: PodBuilder, old: PodBuilder | None, new: PodBuilder | Non
     assert pod_may_help(info, old and old.build(), new and new.build()) is helps
 
 
-@pytest.mark.skipif(not MEASURED.exists(), reason=f"no measured hints in {MEASURED}")
-def test_hints_are_as_measured() -> None:
-    wrong, compared = [], 0
-    shapes = Cluster(max_nodes=64).shapes
-    with gzip.open(MEASURED) as lines:
-        for case in map(json.loads, lines):
-            waiting = msgspec.convert(case["pod"], Pod)
-            if case["description"] == "object of a wrong type" or not case["expected"]["answers"]:
-                continue
-            if not waiting.spec.topology_spread_constraints:
-                continue
-            kind, hint = (Node, node_may_help) if case["event"]["resource"] == "Node" else (Pod, pod_may_help)
-            old, new = (msgspec.convert(case[which], kind | None) for which in ("oldObj", "newObj"))
-            compared += 1
-            ours, theirs = hint(shapes.info(waiting), old, new), case["expected"]["result"] == "Queue"
-            too_eager = ours and any(each.match_label_keys for each in waiting.spec.topology_spread_constraints)
-            if ours != theirs and not too_eager:
-                wrong.append(case["name"])
-    assert wrong == []
-    assert compared > 200
+A, B, NONE = node("n").label(zone="a"), node("n").label(zone="b"), node("n")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "helps"),
+    [
+        pytest.param(None, A, True, id="a node in a domain has come"),
+        pytest.param(None, NONE, False, id="a node in none has come"),
+        pytest.param(A, None, True, id="a node in a domain has gone"),
+        pytest.param(NONE, None, False, id="a node in none has gone"),
+        pytest.param(NONE, A, True, id="a node has entered a domain"),
+        pytest.param(A, NONE, True, id="a node has left its domain"),
+        pytest.param(A, B, True, id="a node has gone over to another domain"),
+        pytest.param(A, A.label(disk="ssd"), False, id="another label has changed"),
+        pytest.param(A.taint("gpu"), A, True, id="a taint has gone"),
+        pytest.param(NONE.taint("gpu"), NONE, False, id="a taint has gone from a node in no domain"),
+    ],
+)
+def test_nodes(old: NodeBuilder | None, new: NodeBuilder | None, helps: bool) -> None:
+    info = Cluster(max_nodes=64).shapes.info(spread().build())
+    assert node_may_help(info, old and old.build(), new and new.build()) is helps

@@ -1,13 +1,15 @@
-"""Replays queue scripts measured on kube-scheduler: what each operation leaves where.
+"""Replay of queue scripts: what each operation leaves where.
 
 A script's clock is in milliseconds from its start, ours in seconds since the epoch.
+
+A script is left out from the operation on that needs an operation or a plugin which ksched does not have. It is
+compared up to there: a difference in that part is one. Where a hint function is asked that ksched does not have, the
+queue goes on with a yes, as it would in a cluster; the script is left out if it differs after that.
 """
 
 from __future__ import annotations
 
-import gzip
-import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -28,18 +30,62 @@ from ksched.plugins.absent import ABSENT
 from ksched.plugins.registry import IN_TREE
 from ksched.queue import events
 from ksched.queue.pools import QueuedPod
-from ksched.queue.registrations import Registration, Registrations
+from ksched.queue.registrations import Hint, Registration, Registrations
 from ksched.queue.scheduling_queue import SchedulingQueue
 from ksched.testing import handle
+from tests.conformance.measured_hints import (
+    REGISTERED_EVENTS,
+    bits_of,
+    event_of,
+    events_of_plugins,
+    lacking_function,
+    lines_of,
+)
+from tests.conformance.tally import Tally
 
-ACTIONS = {name: bits for bits, name in events.ACTION_NAMES.items()}
+FILES = {
+    "queue/handmade.jsonl.gz": "the queue: scripts of one rule each",
+    "queue/timelines.jsonl.gz": "the queue: random scripts",
+}
 SCHEDULER = "default-scheduler"
+MISSING = frozenset(plugin.name for plugin in ABSENT)
 
 
-def scripts(path: Path) -> Iterator[dict[str, Any]]:
-    """The scripts of a file, one a line."""
-    with gzip.open(path) as lines:
-        yield from map(json.loads, lines)
+def replay(path: Path) -> dict[str, Any]:
+    """How many of the scripts in the file at `path` come out exactly, and the first that do not."""
+    file = f"queue/{path.name}"
+    unheard = events_of_plugins(path.parent.parent / REGISTERED_EVENTS, MISSING)
+    tally = Tally(file, FILES[file])
+    for script in lines_of(path):
+        replayed = Replay(script, unheard)
+        differences = replayed.differences()
+        if replayed.lacks and not differences:
+            tally.leave_out(replayed.lacks)
+        else:
+            tally.compare(script["name"], differences)
+    return tally.result()
+
+
+class WatchedRegistrations(Registrations):
+    """ksched's own, but notes when kube-scheduler would ask a hint function that ksched does not have."""
+
+    def __init__(self, by_plugin: Mapping[str, Any]) -> None:
+        super().__init__(by_plugin)
+        self.asked = ""
+
+    def told(self, event: events.ClusterEvent) -> Mapping[str, tuple[Hint | None, ...]]:
+        """As ever, with functions that note that they were asked in place of those that are not there."""
+        return {
+            plugin: (self._noting(lacking),) if (lacking := lacking_function(plugin, event)) else hints
+            for plugin, hints in super().told(event).items()
+        }
+
+    def _noting(self, function: str) -> Hint:
+        def hint(_pod: PodInfo, _old: object, _new: object) -> bool:
+            self.asked = self.asked or function
+            return True
+
+        return hint
 
 
 class StubProfile:
@@ -71,20 +117,24 @@ def _fails(pod: PodInfo, old: object, new: object) -> bool:
 
 
 class Replay:
-    """One script on a queue of its own."""
+    """One script on a queue of its own. `unheard`: what plugins that ksched lacks register for."""
 
-    def __init__(self, script: dict[str, Any]) -> None:
+    def __init__(self, script: dict[str, Any], unheard: list[tuple[str, Registration]]) -> None:
         self.script = script
+        self.lacks = ""
+        self._unheard = unheard
         self.start = datetime.fromisoformat(script["start"]).timestamp()
         self.now = 0
         self.cluster = Cluster(max_nodes=64)
         self.latest: dict[str, Pod] = {}
         self.popped: dict[str, QueuedPod] = {}
         gates = FeatureGates(script.get("featureGates") or {})
-        profile, registrations = self._stubbed(script["stub"]) if script.get("stub") else self._real(gates)
+        if gates.enabled("GenericWorkload"):
+            self.lacks = "pod groups"
+        profile, self._registrations = self._stubbed(script["stub"]) if script.get("stub") else self._real(gates)
         self.queue = SchedulingQueue(
             {SCHEDULER: profile},
-            {SCHEDULER: registrations},
+            {SCHEDULER: self._registrations},
             clock=lambda: self.start + self.now / 1000,
             waits=lambda key: key in self.latest and not self.latest[key].node_name,
             initial_backoff_seconds=script["initialBackoffSeconds"],
@@ -93,47 +143,77 @@ class Replay:
             pop_from_backoff=gates.enabled("SchedulerPopFromBackoffQ"),
         )
 
-    def _stubbed(self, stub: dict[str, Any]) -> tuple[Any, Registrations]:
+    def _stubbed(self, stub: dict[str, Any]) -> tuple[Any, WatchedRegistrations]:
         registered = {
             plugin: [
-                Registration(entry["event"]["resource"], _bits(entry["event"]), _answer(entry["answer"]))
+                Registration(entry["event"]["resource"], bits_of(entry["event"]), _answer(entry["answer"]))
                 for entry in said["events"]
             ]
             for plugin, said in stub.items()
         }
         gates = {plugin: said["preEnqueue"] for plugin, said in stub.items() if said.get("preEnqueue")}
-        return StubProfile(gates), Registrations(registered)
+        return StubProfile(gates), WatchedRegistrations(registered)
 
-    def _real(self, gates: FeatureGates) -> tuple[Any, Registrations]:
+    def _real(self, gates: FeatureGates) -> tuple[Any, WatchedRegistrations]:
         profiles = build_profiles(Configuration.default(gates), gates, handle(self.cluster, gates), IN_TREE)
-        return profiles[SCHEDULER], Registrations.of(IN_TREE, without_events=[plugin.name for plugin in ABSENT])
+        registrations = WatchedRegistrations.of(IN_TREE, without_events=MISSING)
+        assert isinstance(registrations, WatchedRegistrations)
+        return profiles[SCHEDULER], registrations
 
-    def differences(self) -> list[str]:
-        """Where the queue is not as it was measured; stops at the first operation that differs."""
+    def differences(self) -> list[dict[str, Any]]:
+        """Where the queue is not as it was measured. Stops at the first operation that differs, or once `lacks` says
+        what is needed and not there."""
         seen: dict[str, Any] = {}
         for number, (op, expected) in enumerate(zip(self.script["ops"], self.script["expected"], strict=True)):
-            if op["op"] == "popSpecific":
-                break  # belongs to pod groups, which the queue does not know yet
+            self.lacks = self.lacks or self._lacks_before(op, expected)
+            if self.lacks:
+                break
             self.now += op.get("dt", 0)
-            result = getattr(self, "_" + op["op"])(op)
-            found = self._state()
-            for pod, state in expected["changedPods"].items():
-                seen[pod] = state
-            wrong = [
-                f"op {number} {op['op']}: {name}: expected {expected[name]}, got {found[name]}"
-                for name in found
-                if found[name] != expected[name]
-            ]
-            wrong += [
-                f"op {number} {op['op']}: {pod}: expected {seen.get(pod)}, got {state}"
-                for pod, state in self._pods().items()
-                if _trimmed(seen.get(pod)) != state
-            ]
-            if "result" in expected and result is not None and result != expected["result"]:
-                wrong.append(f"op {number} {op['op']}: result: expected {expected['result']}, got {result}")
+            result = OPERATIONS[op["op"]](self, op)
+            seen.update(expected["changedPods"])
+            wrong = list(self._differing(expected, result, seen))
+            if wrong and self._registrations.asked:
+                self.lacks = self._registrations.asked
+                break
             if wrong:
-                return wrong
+                return [{"operation": f"{number} {op['op']}", **difference} for difference in wrong]
         return []
+
+    def _lacks_before(self, op: dict[str, Any], expected: dict[str, Any]) -> str:
+        """What an operation needs that ksched does not have; empty if nothing."""
+        if op["op"] not in OPERATIONS:
+            return f"the operation {op['op']}"
+        if self.script.get("stub"):
+            return ""
+        gating = {state.get("gatingPlugin") for state in expected["changedPods"].values()}
+        rejecting = {*op.get("unschedulablePlugins", ()), *op.get("pendingPlugins", ())}
+        for plugin in sorted(MISSING & (gating | rejecting)):
+            return f"the plugin {plugin}"
+        if op["op"] == "event" and self.queue.in_flight.timeline():
+            return self._heard_by_missing(event_of(op["event"]))
+        return ""
+
+    def _heard_by_missing(self, event: events.ClusterEvent) -> str:
+        """The plugin for which an event is kept for the pods in flight, if it is one that ksched lacks."""
+        if self._registrations.told(event):
+            return ""
+        for plugin, entry in self._unheard:
+            if event.is_matched_by(entry.resource, entry.actions):
+                return f"the plugin {plugin}"
+        return ""
+
+    def _differing(
+        self, expected: dict[str, Any], result: dict[str, Any] | None, seen: dict[str, Any]
+    ) -> Iterator[dict[str, Any]]:
+        found = self._state()
+        for name in found:
+            if found[name] != expected[name]:
+                yield {"what": name, "expected": expected[name], "got": found[name]}
+        for pod, state in self._pods().items():
+            if _trimmed(seen.get(pod)) != state:
+                yield {"what": pod, "expected": seen.get(pod), "got": state}
+        if result is not None and result != expected.get("result"):
+            yield {"what": "result", "expected": expected.get("result"), "got": result}
 
     # -- operations
 
@@ -190,16 +270,16 @@ class Replay:
     def _activate(self, op: dict[str, Any]) -> None:
         self.queue.activate([self._pod_of(key) for key in op["pods"]])
 
-    def _flushBackoff(self, op: dict[str, Any]) -> None:
+    def _flush_backoff(self, op: dict[str, Any]) -> None:
         self.queue.flush_backoff()
 
-    def _flushUnschedulable(self, op: dict[str, Any]) -> None:
+    def _flush_unschedulable(self, op: dict[str, Any]) -> None:
         self.queue.flush_unschedulable()
 
     def _nominate(self, op: dict[str, Any]) -> None:
         self.queue.nominator.add(self._pod_of(op["pod"]), op["nominate"])
 
-    def _clearNomination(self, op: dict[str, Any]) -> None:
+    def _clear_nomination(self, op: dict[str, Any]) -> None:
         self.queue.nominator.remove(self._pod_of(op["pod"]).uid)
 
     def _advance(self, op: dict[str, Any]) -> None:
@@ -275,21 +355,27 @@ def _trimmed(state: dict[str, Any] | None) -> dict[str, Any]:
     return {"initialAttempt": None, "gatingPlugin": "", "flushed": False, **(state or {})}
 
 
-def _bits(event: dict[str, Any]) -> int:
-    bits = 0
-    for action in event["actions"]:
-        bits |= ACTIONS[action]
-    return bits
-
-
-def event_of(written: dict[str, Any]) -> events.ClusterEvent:
-    """The event that a script names."""
-    return events.event(written["resource"], _bits(written), written.get("label", ""))
-
-
 def _object(written: dict[str, Any] | None) -> Any:
     if written is None or written["kind"] not in ("Pod", "Node"):
         return None
     metadata = written["metadata"]
     metadata.setdefault("uid", f"uid-{metadata.get('namespace', '')}-{metadata['name']}")
     return msgspec.convert(written, Pod if written["kind"] == "Pod" else Node)
+
+
+OPERATIONS: Mapping[str, Callable[[Replay, dict[str, Any]], dict[str, Any] | None]] = {
+    "add": Replay._add,
+    "update": Replay._update,
+    "delete": Replay._delete,
+    "pop": Replay._pop,
+    "fail": Replay._fail,
+    "done": Replay._done,
+    "event": Replay._event,
+    "activate": Replay._activate,
+    "flushBackoff": Replay._flush_backoff,
+    "flushUnschedulable": Replay._flush_unschedulable,
+    "nominate": Replay._nominate,
+    "clearNomination": Replay._clear_nomination,
+    "advance": Replay._advance,
+}
+"""What ksched can do of what a script may ask for."""
