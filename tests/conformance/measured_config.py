@@ -1,4 +1,4 @@
-"""Replay of configuration files against what kube-scheduler made of them.
+"""Replay of configuration files against what kube-scheduler made of them, and of its feature gates.
 
 A case is a file's text and feature gates. kube-scheduler ended at a stage: it could not decode the file, found it
 invalid, could not construct the scheduler, or went on. A case is exact when ksched ends at the same stage with the
@@ -15,7 +15,7 @@ from typing import Any
 
 from ksched.config.expansion import EXTENSION_POINTS, expand_all
 from ksched.config.extender_tls import tls_context
-from ksched.config.gates import FeatureGates
+from ksched.config.gates import KNOWN_GATES, FeatureGates
 from ksched.config.in_force import in_calling_order, in_force
 from ksched.config.load import decode
 from ksched.config.problems import aggregated
@@ -26,6 +26,7 @@ from ksched.errors import ConfigurationError
 from tests.conformance.tally import Tally
 
 FILE = "config/cases.jsonl"
+GATES_FILE = "config/gates.json"
 SUBJECT = "configuration: decoding, defaults, validation and the expansion of plugins"
 
 IN_TREE = {
@@ -137,3 +138,15 @@ def running_plugins(configuration: Configuration) -> dict[str, Any]:
 def _wire_name(point: str) -> str:
     first, *rest = point.split("_")
     return first + "".join(word.capitalize() for word in rest)
+
+
+def replay_gates(path: Path) -> dict[str, Any]:
+    """Every gate that kube-scheduler or ksched knows: its stage and default, whether it is locked, what it needs."""
+    measured = json.loads(path.read_text())["gates"]
+    tally = Tally(GATES_FILE, "feature gates")
+    for name in sorted({*measured, *KNOWN_GATES}):
+        said, ours = measured.get(name), KNOWN_GATES.get(name)
+        expected = said and [said["stage"], said["default"], said["lockToDefault"], sorted(said["dependsOn"])]
+        got = ours and [ours.stage, ours.default, ours.locked, sorted(ours.depends_on)]
+        tally.compare(name, _different("gate", expected, got))
+    return tally.result()

@@ -27,6 +27,7 @@ from tests.conformance.tally import Tally
 REPLAYS: Mapping[str, Callable[[Path], dict[str, Any]]] = {
     **{f"units/{name}.jsonl": measured_units.replay for name in measured_units.UNITS},
     measured_config.FILE: measured_config.replay,
+    measured_config.GATES_FILE: measured_config.replay_gates,
     **dict.fromkeys(measured_hints.HINTS, measured_hints.replay_hints),
     measured_hints.OBJECT_CHANGES: measured_hints.replay_changes,
     measured_hints.REGISTERED_EVENTS: measured_hints.replay_registered,
