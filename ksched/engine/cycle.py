@@ -186,7 +186,8 @@ class Cycle:
         board, table = standing.board, self._cluster.table
         _, count = board.best()
         slot = board.nth_best(self._among(count))
-        return self._hold(profile, standing.state.clone(), pod, table.names[slot], board.feasible, table.count)
+        state = standing.state.clone() if profile.keeps_state else CycleState()
+        return self._hold(profile, state, pod, table.names[slot], board.feasible, table.count)
 
     def _filter(
         self, profile: Profile, state: CycleState, pod: PodInfo, found: PreFiltered, nominated: Nominated

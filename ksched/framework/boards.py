@@ -125,14 +125,14 @@ class Boards:
     ) -> None:
         """`plugins` are all that have a say in where a pod goes; `filters` are numbered as verdicts number them."""
         self._cluster = cluster
-        self._keys = [plugin.key for plugin in plugins]
+        self._keys = [plugin.key for plugin in plugins if not plugin.shape_decides]
         self._filters = filters
         self._scores = scores
         self._most_bytes = most_bytes
         self._kept: OrderedDict[Hashable, Standing] = OrderedDict()
         self._bytes = 0
         self.useful = (
-            all(type(plugin).key is not Plugin.key for plugin in plugins)
+            all(plugin.shape_decides or type(plugin).key is not Plugin.key for plugin in plugins)
             and sum(weight for _, weight in scores) * 100 < _LARGEST_TOTAL
         )
         """Whether pods of this profile can have boards at all."""

@@ -8,7 +8,7 @@ so that configurations which name them still make sense.
 from __future__ import annotations
 
 import os
-from collections.abc import Hashable, Mapping
+from collections.abc import Mapping
 from typing import ClassVar
 
 import msgspec
@@ -73,14 +73,11 @@ class MissingPlugin(PreFilterPlugin):
     """
 
     scope = Scope.STATIC
+    shape_decides = True
     points: ClassVar[frozenset[str]]
     """The extension points of the real plugin."""
     always: ClassVar[bool] = False
     """Whether to stand in even where the profile does not enable the plugin."""
-
-    def key(self, pod: PodInfo) -> Hashable | None:
-        """Nothing beyond the pod's shape (and the device classes, which boards watch)."""
-        return ()
 
     def used_field(self, pod: PodInfo) -> str | None:
         """The field of the pod that needs the plugin, as one writes it in a manifest; None where there is none."""

@@ -94,6 +94,9 @@ class Plugin(ABC):
     scope: ClassVar[Scope] = Scope.CLUSTER
     """What the plugin's verdicts and raw scores depend on besides the pod."""
 
+    shape_decides: ClassVar[bool] = False
+    """Whether the plugin's answers depend on nothing of the pod but its shape: `key` need not be asked then."""
+
     native: bool = False
     """Whether the profile uses array forms where there are some: per-node forms, asked about few nodes then, may read
     what array forms keep up to date, instead of working everything out as one reads it."""
@@ -105,9 +108,9 @@ class Plugin(ABC):
     def key(self, pod: PodInfo) -> Hashable | None:
         """What the plugin's answers depend on of the pod, besides its shape (upstream's Sign); `()` for nothing more.
 
-        None, the default, means that answers are never reused for another pod.
+        None, the default unless `shape_decides`, means that answers are never reused for another pod.
         """
-        return None
+        return () if self.shape_decides else None
 
 
 class PreEnqueuePlugin(Plugin):

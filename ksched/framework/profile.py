@@ -125,6 +125,11 @@ class Profile:
         )
 
     @property
+    def keeps_state(self) -> bool:
+        """Whether a plugin after the choice of a node may read what others prepared before it."""
+        return bool(self._reserve or self._permit) or not self.binds_plainly
+
+    @property
     def has_permit(self) -> bool:
         """Whether some plugin may hold a pod back after it has been reserved."""
         return bool(self._permit)

@@ -6,8 +6,6 @@ node.
 
 from __future__ import annotations
 
-from collections.abc import Hashable
-
 import numpy as np
 
 from ksched.cache.table import Amounts
@@ -23,10 +21,7 @@ class ImageLocality(ScorePlugin, ArrayScorePlugin):
 
     name = "ImageLocality"
     scope = Scope.NODE
-
-    def key(self, pod: PodInfo) -> Hashable | None:
-        """Nothing beyond the pod's shape."""
-        return ()
+    shape_decides = True
 
     def score(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> int | Status:
         """The sum over the pod's images, scaled to 0..100."""

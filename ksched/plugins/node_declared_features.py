@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
-
 import numpy as np
 
 from ksched.cache.table import Flags
@@ -28,11 +26,8 @@ class NodeDeclaredFeatures(PreFilterPlugin, FilterPlugin, ArrayFilterPlugin):
 
     name = "NodeDeclaredFeatures"
     scope = Scope.STATIC
+    shape_decides = True
     reasons = (REASON,)
-
-    def key(self, pod: PodInfo) -> Hashable | None:
-        """Nothing beyond the pod's shape."""
-        return ()
 
     def pre_filter(self, state: CycleState, pod: PodInfo, nodes: Table) -> Status | None:
         """Skip for a pod that needs none, and where the gate is off."""

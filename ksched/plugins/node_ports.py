@@ -5,8 +5,6 @@ A node's ports are a set, as upstream: when one of two pods that hold the same p
 
 from __future__ import annotations
 
-from collections.abc import Hashable
-
 import numpy as np
 
 from ksched.cache.table import Flags
@@ -31,11 +29,8 @@ class NodePorts(PreFilterPlugin, FilterPlugin, ArrayFilterPlugin):
 
     name = "NodePorts"
     scope = Scope.NODE
+    shape_decides = True
     reasons = (REASON,)
-
-    def key(self, pod: PodInfo) -> Hashable | None:
-        """Nothing beyond the pod's shape."""
-        return ()
 
     def pre_filter(self, state: CycleState, pod: PodInfo, nodes: Table) -> Status | None:
         """Skip for a pod without host ports."""

@@ -8,7 +8,7 @@ another score.
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -39,16 +39,13 @@ class NodeResourcesBalancedAllocation(PreScorePlugin, ScorePlugin, ArrayScorePlu
 
     name = "NodeResourcesBalancedAllocation"
     scope = Scope.NODE
+    shape_decides = True
     Args = NodeResourcesBalancedAllocationArgs
 
     def __init__(self, args: Any, handle: Handle) -> None:
         super().__init__(args, handle)
         self._resources = tuple(spec.name for spec in args.resources)
         self._scores: Amounts = column(np.int64, handle.cluster.table.max_nodes)
-
-    def key(self, pod: PodInfo) -> Hashable | None:
-        """Nothing beyond the pod's shape."""
-        return ()
 
     def pre_score(self, state: CycleState, pod: PodInfo, nodes: Table) -> Status | None:
         """Skip for a pod that asks for none of the configured resources."""

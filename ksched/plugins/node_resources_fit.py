@@ -6,7 +6,7 @@ cannot help). Kernels: `_kernels/resources.pxi`.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -61,6 +61,7 @@ class NodeResourcesFit(FilterPlugin, ArrayFilterPlugin, PreScorePlugin, ScorePlu
 
     name = "NodeResourcesFit"
     scope = Scope.NODE
+    shape_decides = True
     Args = NodeResourcesFitArgs
 
     def __init__(self, args: Any, handle: Handle) -> None:
@@ -74,10 +75,6 @@ class NodeResourcesFit(FilterPlugin, ArrayFilterPlugin, PreScorePlugin, ScorePlu
         self._shape_scores = np.array([point.score * 10 for point in shape], dtype=np.int64)
         self._codes: Codes = column(np.int32, handle.cluster.table.max_nodes)
         self._scores: Amounts = column(np.int64, handle.cluster.table.max_nodes)
-
-    def key(self, pod: PodInfo) -> Hashable | None:
-        """Nothing beyond the pod's shape."""
-        return ()
 
     # -- filter
 

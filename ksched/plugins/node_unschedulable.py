@@ -5,8 +5,6 @@ The rule looks at the node's field; the taint that a controller adds to a cordon
 
 from __future__ import annotations
 
-from collections.abc import Hashable
-
 from ksched.cache.table import Flags
 from ksched.framework import ArrayFilterPlugin, CycleState, FilterPlugin, NodeInfo, PodInfo, Scope, Status, Table
 from ksched.model.node import Taint
@@ -21,11 +19,8 @@ class NodeUnschedulable(FilterPlugin, ArrayFilterPlugin):
 
     name = "NodeUnschedulable"
     scope = Scope.STATIC
+    shape_decides = True
     reasons = (REASON,)
-
-    def key(self, pod: PodInfo) -> Hashable | None:
-        """Nothing beyond the pod's shape."""
-        return ()
 
     def filter(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> Status | None:
         """Keep a node that is not cordoned, or whose cordon the pod tolerates."""

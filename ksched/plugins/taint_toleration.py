@@ -5,7 +5,7 @@ Nodes with the same list of taints share an id in the table, so the array forms 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -39,12 +39,9 @@ class TaintToleration(FilterPlugin, ArrayFilterPlugin, PreScorePlugin, ScorePlug
 
     name = "TaintToleration"
     scope = Scope.STATIC
+    shape_decides = True
     normalization = Normalization.REVERSED_MAX
     reasons = (REASON,)
-
-    def key(self, pod: PodInfo) -> Hashable | None:
-        """Nothing beyond the pod's shape."""
-        return ()
 
     def filter(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> Status | None:
         """Keep a node all of whose do-not-schedule taints are tolerated."""
