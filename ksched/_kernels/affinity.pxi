@@ -46,7 +46,7 @@ def add_affinity_scores(const code[::1] domains, const code[::1] counts, amount 
 
 
 cdef enum:
-    SMALL_SPREAD = 512      # differences up to which each result is computed once instead of once per node
+    SMALL_SPREAD = 4096     # differences up to which each result is computed once instead of once per node
 
 
 cdef inline amount between(amount above, amount spread) noexcept nogil:
@@ -75,7 +75,7 @@ def normalize_between(const amount[::1] raw, const flag[::1] alive, amount[::1] 
         if spread == 0:
             for i in range(n):
                 out[i] = 0
-        elif spread <= SMALL_SPREAD:
+        elif spread <= SMALL_SPREAD and spread < n:
             for i in range(spread + 1):
                 scaled[i] = between(i, spread)
             for i in range(n):
