@@ -205,7 +205,8 @@ class Boards:
                     continue
                 else:
                     score_rule = _core.ZeroScore()
-            score_rules.append((score_rule, weight, int(plugin.normalization)))  # type: ignore[attr-defined]
+            normalization: Normalization = plugin.normalization  # type: ignore[attr-defined]  # every score plugin has it
+            score_rules.append((score_rule, weight, int(normalization)))
         board = _core.Board(table.present, size, filter_rules, score_rules)
         board.build(self._cluster.journal)
         if board.out_of_range:
